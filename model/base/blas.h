@@ -1,0 +1,30 @@
+#ifndef ROPEWALK_BLAS_H
+#define ROPEWALK_BLAS_H
+
+#include "err.h"
+#include "real.h"
+
+/* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one
+ * thread and must come from inside a parallel region (threads_each): the same bits for any number of threads. */
+
+/* C[m][n] = alpha A[m][k] B[n][k]^T + beta C; with beta = 0 the old C is not read. */
+void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
+	     int ldc);
+/* C[m][n] = alpha A[m][k] B[k][n] + beta C */
+void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
+	     int ldc);
+/* C[m][n] = alpha A[k][m]^T B[k][n] + beta C */
+void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
+	     int ldc);
+
+/* Sets BLAS to one thread, then starts ours (threads_start), in that order, and checks every kind of product above on
+ * sizes with and without remainders against plain loops: some builds compute wrong results on some processors. */
+struct err blas_start(int threads);
+
+/* What computes here, for records: library and version, processor core the kernels are made for, threading flavour. */
+struct blas_report {
+	char library[48], core[48], flavour[16];
+};
+struct blas_report blas_report(void);
+
+#endif

@@ -1,0 +1,63 @@
+#include "err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct err build(enum err_code code, const char *hint, const char *format, va_list list)
+{
+	struct err e = { .code = code };
+	vsnprintf(e.text, sizeof e.text, format, list);
+	snprintf(e.hint, sizeof e.hint, "%s", hint ? hint : "");
+	return e;
+}
+
+#define BUILDER(name, code)                                    \
+	struct err name(const char *hint, const char *format, ...) \
+	{                                                      \
+		va_list list;                                  \
+		va_start(list, format);                        \
+		struct err e = build(code, hint, format, list); \
+		va_end(list);                                  \
+		return e;                                      \
+	}
+BUILDER(err_usage, ERR_USAGE)
+BUILDER(err_failed, ERR_FAILED)
+BUILDER(err_diverged, ERR_DIVERGED)
+
+struct err err_system(int error, const char *hint, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	struct err e = build(ERR_FAILED, hint, format, list);
+	va_end(list);
+	size_t used = strlen(e.text);
+	snprintf(e.text + used, sizeof e.text - used, ": %s", strerror(error));
+	return e;
+}
+
+struct err err_at(struct err e, const char *format, ...)
+{
+	if (!e.code)
+		return e;
+	char place[320], text[sizeof e.text];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(place, sizeof place, format, list);
+	va_end(list);
+	snprintf(text, sizeof text, "%s: %.*s", place, (int)(sizeof text - sizeof place - 3), e.text);
+	memcpy(e.text, text, sizeof text);
+	return e;
+}
+
+_Noreturn void bug_at(const char *file, int line, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	fprintf(stderr, "ropewalk: BUG at %s:%d: ", file, line);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fputc('\n', stderr);
+	abort();
+}

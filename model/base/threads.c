@@ -1,0 +1,106 @@
+/* For sched_getaffinity. */
+#define _GNU_SOURCE
+#include "threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef __linux__
+#include <sched.h>
+#endif
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
+
+static int count_ = 1;
+
+#ifdef __linux__
+/* A core is named by the first of its hardware threads; counts those this process may run on. */
+static int physical_cores(void)
+{
+	cpu_set_t allowed;
+	if (sched_getaffinity(0, sizeof allowed, &allowed))
+		return 1;
+	bool seen[CPU_SETSIZE] = { false };
+	int cores = 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed))
+			continue;
+		char path[96];
+		int first = cpu;
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+		FILE *f = fopen(path, "r");
+		if (f) {
+			if (fscanf(f, "%d", &first) != 1 || first < 0 || first >= CPU_SETSIZE)
+				first = cpu;
+			fclose(f);
+		}
+		cores += !seen[first];
+		seen[first] = true;
+	}
+	return cores ? cores : 1;
+}
+#elif defined(__APPLE__)
+static int physical_cores(void)
+{
+	int cores = 1;
+	size_t size = sizeof cores;
+	if (sysctlbyname("hw.perflevel0.physicalcpu", &cores, &size, NULL, 0) &&
+	    sysctlbyname("hw.physicalcpu", &cores, &size, NULL, 0))
+		return 1;
+	return cores > 0 ? cores : 1;
+}
+#else
+static int physical_cores(void)
+{
+	return 1;
+}
+#endif
+
+int threads_start(int count)
+{
+#ifdef _OPENMP
+	if (count < 1)
+		count = getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : physical_cores();
+	omp_set_dynamic(0);
+	omp_set_num_threads(count);
+	count_ = count;
+#else
+	(void)count;
+	(void)physical_cores;
+	count_ = 1;
+#endif
+	return count_;
+}
+
+int threads_count(void)
+{
+	return count_;
+}
+
+int threads_self(void)
+{
+#ifdef _OPENMP
+	return omp_get_thread_num();
+#else
+	return 0;
+#endif
+}
+
+bool threads_openmp(void)
+{
+#ifdef _OPENMP
+	return true;
+#else
+	return false;
+#endif
+}
+
+void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(count_)
+	for (int index = 0; index < count; index++)
+		body(index, threads_self(), data);
+}
