@@ -1,0 +1,96 @@
+#ifndef ROPEWALK_OPTION_H
+#define ROPEWALK_OPTION_H
+
+#include "err.h"
+#include "text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an option is, and what a method with options of its own is (an encoding, a scaling, a task). The lists
+ * themselves are in the folders (options.def, and the `options` of each method); runs/options joins them. */
+
+enum option_kind {
+	OPTION_SWITCH,  /* integer 0 or 1: on/off/true/false/yes/no/1/0 */
+	OPTION_INTEGER, /* integer */
+	OPTION_NUMBER,  /* number; `choices` may name a word that stands for 0, as "auto" */
+	OPTION_CHOICE,  /* integer: index into `choices` */
+	OPTION_TEXT,    /* text */
+	OPTION_METHOD,  /* struct method: NAME or NAME(option=value,...) out of `family` */
+};
+
+union option_value {
+	int64_t integer;
+	double number;
+	const char *text;
+};
+
+struct entry;
+typedef const struct entry *(*family_at)(int index); /* NULL past the last */
+
+struct option {
+	const char *name; /* in C spelling; '-' and '_' are equal to users */
+	enum option_kind kind;
+	const char *initial; /* the default, as a user would write it */
+	double least, most;  /* allowed range, ends included */
+	const char *choices; /* "published|spread" */
+	const char *unit, *help;
+	const char *aliases; /* other tools' names where the meaning is equal, "a|b"; or NULL */
+	bool results;        /* changes the numbers a run gives, so it is part of the run's identity */
+	bool shared;         /* a method's option that keeps its bare name as a flag (--factor, not --ntk-factor) */
+	size_t offset;       /* of the field in its folder's struct; unused for a method's own options */
+	family_at family;    /* OPTION_METHOD only */
+};
+
+/* The common head of struct position, struct scaling and struct task: what the command line needs to know. */
+struct entry {
+	const char *name, *help;
+	const struct option *options; /* ends with a NULL name; or NULL */
+};
+
+#define METHOD_OPTIONS 12
+
+/* An entry chosen with its options' values, in the order of entry->options. */
+struct method {
+	const struct entry *entry;
+	union option_value value[METHOD_OPTIONS];
+	uint8_t order[METHOD_OPTIONS]; /* indices of the options the user gave, as written */
+	int given;                     /* how many */
+};
+
+/* Text to a value of that kind (OPTION_METHOD aside), checked against range or choices. The error names `o->name`, what
+ * was given and what is allowed or the nearest choice. OPTION_TEXT refers to `text` itself. */
+struct err option_parse(const struct option *o, const char *text, union option_value *out);
+
+/* Value to text, such that option_parse gives it back. Appends to b. */
+void option_print(const struct option *o, union option_value value, struct text_builder *b);
+
+/* All options at their defaults. More than METHOD_OPTIONS or a default that does not parse is a BUG. */
+struct method method_default(const struct entry *entry);
+
+/* NAME or NAME(option=value,...). Unknown names suggest the nearest; a bare value inside the parentheses, an option given
+ * twice or one that the method lacks is refused. `what` ("scaling") names the family in errors. */
+struct err method_parse(const char *what, family_at family, const char *text, struct method *out);
+
+/* Sets one option by index, remembering that it was given. */
+void method_set(struct method *m, int index, union option_value value);
+int method_find(const struct entry *entry, const char *name); /* -1 if it has no such option */
+
+/* NAME, or NAME(a=1,b=2) with the options that were given, in the order given: how the user wrote it. Appends. */
+void method_label(const struct method *m, struct text_builder *b);
+
+/* NAME(a=1,...) with every option, in the order of the table: its identity. Appends. */
+void method_identity(const struct method *m, struct text_builder *b);
+
+/* Building blocks for the X-macro lists. A folder's options.def holds rows
+ *   SWITCH(name, initial, results, help)
+ *   INTEGER(name, initial, least, most, unit, results, help)
+ *   NUMBER(name, initial, least, most, unit, results, help)
+ *   NUMBER_OR(name, initial, word, least, most, unit, results, help)   word stands for 0
+ *   CHOICE(name, initial, choices, results, help)
+ *   TEXT(name, initial, unit, results, help)
+ *   METHOD(name, initial, family, results, help)
+ * and is included between option_fields.h (the struct's fields) or option_rows.h (the table). */
+
+#endif
