@@ -1,0 +1,341 @@
+#include "io.h"
+
+#include "arena.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int (*io_fault)(const char *operation, const char *path);
+
+/* Some systems refuse more than 2 GB in one call. */
+#define CHUNK ((size_t)1 << 30)
+
+static bool faulty(const char *operation, const char *path)
+{
+	int error = io_fault ? io_fault(operation, path) : 0;
+	if (error)
+		errno = error;
+	return error;
+}
+
+static int try_open(const char *path, int flags)
+{
+	int fd;
+	do
+		fd = faulty("open", path) ? -1 : open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+static ssize_t try_read(int fd, const char *path, char *data, size_t size)
+{
+	ssize_t done;
+	do
+		done = faulty("read", path) ? -1 : read(fd, data, size < CHUNK ? size : CHUNK);
+	while (done < 0 && errno == EINTR);
+	return done;
+}
+
+/* Everything, in as few calls as the system allows; false with errno. */
+static bool try_write(int fd, const char *path, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t done = faulty("write", path) ? -1 : write(fd, data, size < CHUNK ? size : CHUNK);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done == 0)
+			errno = EIO;
+		if (done <= 0)
+			return false;
+		data += done;
+		size -= (size_t)done;
+	}
+	return true;
+}
+
+static bool try_fsync(int fd, const char *path)
+{
+	int failed;
+	do
+		failed = faulty("fsync", path) ? -1 : fsync(fd);
+	while (failed && errno == EINTR);
+	return !failed;
+}
+
+/* The descriptor is gone in any case, also where close reports an error; an interrupted close has closed. */
+static bool try_close(int fd, const char *path)
+{
+	bool fault = faulty("close", path);
+	int error = errno;
+	if (fault) {
+		close(fd);
+		errno = error;
+		return error == EINTR;
+	}
+	return !close(fd) || errno == EINTR;
+}
+
+static bool try_unlink(const char *path)
+{
+	return !faulty("unlink", path) && !unlink(path);
+}
+
+/* What the user can do about it; NULL where nothing general can be said. */
+static const char *advice(int error)
+{
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return "Free some space there, or choose a folder on another disk.";
+	case EACCES:
+	case EPERM:
+		return "Check the permissions of the file and of its folder, or choose another place.";
+	case EROFS:
+		return "That disk is mounted read-only: choose another place.";
+	case ENOENT:
+		return "Check the path for a typing mistake.";
+	case ENOTDIR:
+		return "A part of the path that should be a folder is a file: check the path.";
+	case ENAMETOOLONG:
+		return "Choose a shorter path.";
+	case EMFILE:
+	case ENFILE:
+		return "Too many files are open at once: close other programs or raise the limit (ulimit -n).";
+	case EIO:
+		return "The disk reports a defect: choose a folder on another disk.";
+	default:
+		return NULL;
+	}
+}
+
+/* A path that leads nowhere is the user's mistake, all else the machine's. */
+static struct err failure(int error, const char *path, const char *what)
+{
+	struct err e = err_system(error, advice(error), "%.400s: %s", path, what);
+	if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG)
+		e.code = ERR_USAGE;
+	return e;
+}
+
+static struct err not_a_file(const char *path, const char *what, mode_t mode)
+{
+	return err_usage("Give the path of an ordinary file.", "%.400s: %s: it is a %s, not a file", path, what,
+			 S_ISDIR(mode) ? "folder" : S_ISFIFO(mode) ? "pipe" : "special file");
+}
+
+/* Opens a regular file. A pipe without a partner must not hang, so opening never waits. */
+static struct err open_file(const char *path, int flags, const char *what, int *fd, size_t *size)
+{
+	struct stat status;
+	*fd = -1;
+	if (!stat(path, &status) && !S_ISREG(status.st_mode))
+		return not_a_file(path, what, status.st_mode);
+	*fd = try_open(path, flags | O_NONBLOCK);
+	if (*fd < 0)
+		return failure(errno, path, what);
+	struct err e = OK;
+	if (fstat(*fd, &status))
+		e = failure(errno, path, what);
+	else if (!S_ISREG(status.st_mode))
+		e = not_a_file(path, what, status.st_mode);
+	else
+		*size = (size_t)status.st_size;
+	if (e.code)
+		close(*fd);
+	return e;
+}
+
+static struct err read_all(int fd, const char *path, char **data, size_t size)
+{
+	char need[32], have[32];
+	size_t available = memory_available(), done = 0;
+	*data = size < available ? malloc(size + 1) : NULL;
+	if (!*data)
+		return err_failed("Choose a smaller file, or close other programs.",
+				  "%.400s: cannot be read: it takes %s of memory, and %s are available", path,
+				  memory_text(size, need), memory_text(available, have));
+	while (done < size) {
+		ssize_t got = try_read(fd, path, *data + done, size - done);
+		if (got < 0)
+			return failure(errno, path, "cannot be read");
+		if (got == 0)
+			return err_failed("Try again when no other program writes to it.",
+					  "%.400s: cannot be read: it became shorter meanwhile", path);
+		done += (size_t)got;
+	}
+	(*data)[size] = '\0';
+	return OK;
+}
+
+struct err io_read(const char *path, char **data, size_t *size)
+{
+	int fd;
+	*data = NULL;
+	*size = 0;
+	TRY(open_file(path, O_RDONLY, "cannot be read", &fd, size));
+	struct err e = read_all(fd, path, data, *size);
+	if (!try_close(fd, path) && !e.code)
+		e = failure(errno, path, "cannot be read");
+	if (e.code) {
+		free(*data);
+		*data = NULL;
+		*size = 0;
+	}
+	return e;
+}
+
+/* The folder a path stands in, in fresh memory. */
+static char *folder_of(const char *path)
+{
+	struct text_builder b = { 0 };
+	const char *slash = strrchr(path, '/');
+	if (slash)
+		text_add(&b, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	else
+		text_add(&b, ".");
+	return b.data;
+}
+
+/* Creates a file that was not there, in `folder`; its path in fresh memory. The name does not grow with that of the
+ * file it stands for, which may have the greatest length there is. */
+static int open_temporary(const char *folder, char **path)
+{
+	static atomic_uint counter;
+	for (int attempt = 0;; attempt++) {
+		char name[64];
+		snprintf(name, sizeof name, ".ropewalk-%ld-%u.tmp", (long)getpid(), atomic_fetch_add(&counter, 1));
+		*path = io_join(folder, name);
+		int fd = try_open(*path, O_WRONLY | O_CREAT | O_EXCL);
+		if (fd >= 0 || errno != EEXIST || attempt == 1000)
+			return fd;
+		free(*path);
+	}
+}
+
+/* Some file systems have nothing to sync in a folder and say so with EINVAL. */
+static bool sync_folder(int fd, const char *folder)
+{
+	return try_fsync(fd, folder) || errno == EINVAL;
+}
+
+/* The temporary file, complete and on disk; false with errno. */
+static bool fill_temporary(int fd, const char *temporary, const void *data, size_t size)
+{
+	bool filled = try_write(fd, temporary, data, size) && try_fsync(fd, temporary);
+	int error = errno;
+	bool closed = try_close(fd, temporary);
+	if (!filled)
+		errno = error;
+	return filled && closed;
+}
+
+/* false with errno; the temporary file is gone in any case. */
+static bool replace(const char *path, const char *folder, const void *data, size_t size)
+{
+	char *temporary;
+	int fd = open_temporary(folder, &temporary);
+	bool done = fd >= 0 && fill_temporary(fd, temporary, data, size) && !faulty("rename", path) &&
+		    !rename(temporary, path);
+	int error = errno;
+	if (fd >= 0 && !done)
+		try_unlink(temporary);
+	free(temporary);
+	errno = error;
+	return done;
+}
+
+struct err io_write(const char *path, const void *data, size_t size)
+{
+	struct stat status;
+	if (!stat(path, &status) && !S_ISREG(status.st_mode))
+		return not_a_file(path, "cannot be written", status.st_mode);
+	char *folder = folder_of(path);
+	/* The folder is opened first, so that nearly all that can fail does so while the old content stands. */
+	int fd = try_open(folder, O_RDONLY | O_DIRECTORY);
+	bool done = fd >= 0 && replace(path, folder, data, size) && sync_folder(fd, folder);
+	int error = errno;
+	if (fd >= 0 && !try_close(fd, folder) && done) {
+		error = errno;
+		done = false;
+	}
+	free(folder);
+	return done ? OK : failure(error, path, "cannot be written");
+}
+
+struct err io_append(const char *path, const void *data, size_t size)
+{
+	int fd;
+	size_t old;
+	TRY(open_file(path, O_WRONLY | O_APPEND | O_CREAT, "cannot be written", &fd, &old));
+	bool done = try_write(fd, path, data, size);
+	int error = errno;
+	if (!try_close(fd, path) && done) {
+		error = errno;
+		done = false;
+	}
+	return done ? OK : failure(error, path, "cannot be written");
+}
+
+/* One folder whose parent exists. Another process may make it at the same time. */
+static struct err make_one(const char *path)
+{
+	if (io_is_folder(path))
+		return OK;
+	if (!faulty("mkdir", path) && !mkdir(path, 0777))
+		return OK;
+	int error = errno;
+	if (error != EEXIST)
+		return failure(error, path, "cannot be made a folder");
+	if (io_is_folder(path))
+		return OK;
+	return err_usage("Choose another name, or move what is there.",
+			 "%.400s: cannot be made a folder: something else has that name", path);
+}
+
+struct err io_make_folder(const char *path)
+{
+	struct text_builder b = { 0 };
+	text_add(&b, "%s", path);
+	struct err e = OK;
+	for (char *slash = b.data + (*b.data == '/'); !e.code && (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		e = make_one(b.data);
+		*slash = '/';
+	}
+	if (!e.code)
+		e = make_one(path);
+	text_builder_free(&b);
+	return e;
+}
+
+bool io_exists(const char *path)
+{
+	struct stat status;
+	return !stat(path, &status);
+}
+
+bool io_is_folder(const char *path)
+{
+	struct stat status;
+	return !stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
+struct err io_remove(const char *path)
+{
+	return try_unlink(path) || errno == ENOENT ? OK : failure(errno, path, "cannot be removed");
+}
+
+char *io_join(const char *folder, const char *name)
+{
+	struct text_builder b = { 0 };
+	size_t length = strlen(folder);
+	text_add(&b, "%s%s%s", folder, length && folder[length - 1] != '/' ? "/" : "", name);
+	return b.data;
+}

@@ -1,0 +1,36 @@
+#ifndef ROPEWALK_IO_H
+#define ROPEWALK_IO_H
+
+#include "err.h"
+
+#include <stddef.h>
+
+/* The seam between the program and the file system: everything the program reads or writes, standard streams aside,
+ * goes through here. */
+
+/* Tests set this to make an operation fail: called before each with its name ("open", "read", "write", "fsync",
+ * "rename", "close", "mkdir", "unlink") and path; a value other than 0 is the errno it then fails with. */
+extern int (*io_fault)(const char *operation, const char *path);
+
+/* A whole file into fresh memory, followed by a NUL byte that `size` does not count; free() it. */
+struct err io_read(const char *path, char **data, size_t *size);
+
+/* Writes a whole file so that the path holds either its old content or all of the new one, whatever happens in
+ * between: temporary file in the same folder, write, fsync, rename, fsync of the folder. The temporary file is removed
+ * on any failure. */
+struct err io_write(const char *path, const void *data, size_t size);
+
+/* Adds to the end of a file in one write, creating it if needed; for logs. */
+struct err io_append(const char *path, const void *data, size_t size);
+
+/* Makes a folder and, if need be, its parents. An existing folder is fine. */
+struct err io_make_folder(const char *path);
+
+bool io_exists(const char *path);
+bool io_is_folder(const char *path);
+struct err io_remove(const char *path); /* a file that does not exist is fine */
+
+/* "folder/name" in fresh memory; free() it. */
+char *io_join(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,276 @@
+#include "vec.h"
+
+#include "err.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Every kernel that rounds is written over whole blocks of 16 and is not inlined; what is left of a row goes through
+ * the same code in a padded block, so that an element's bits depend neither on its place nor on n. */
+#define KERNEL static __attribute__((noinline))
+
+#ifdef ROPEWALK_DOUBLE
+
+static inline real exponential(real x)
+{
+	return exp(x);
+}
+
+static inline real magnitude(real x)
+{
+	return fabs(x);
+}
+
+real vec_max(const real *x, int n)
+{
+	real max = -INFINITY;
+	for (int i = 0; i < n; i++) {
+		if (isnan(x[i]))
+			return x[i];
+		max = x[i] > max ? x[i] : max;
+	}
+	return max;
+}
+
+#else
+
+static inline float from_bits(uint32_t bits)
+{
+	float x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+static inline uint32_t to_bits(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, sizeof bits);
+	return bits;
+}
+
+/* x held between -105 and 89, beyond which e^x is 0 and inf already. Floats of one sign are ordered as their bits are,
+ * so two minima of integers do it; compilers make several copies of what follows a comparison of floats. NaN is lost. */
+static inline float clamped(float x)
+{
+	const int32_t highest = 0x42b20000;   /* 89 */
+	const uint32_t lowest = 0xc2d20000u; /* -105 */
+	int32_t bits = (int32_t)to_bits(x);
+	uint32_t below = (uint32_t)(bits < highest ? bits : highest);
+	return from_bits(below < lowest ? below : lowest);
+}
+
+/* e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2; e^r = 1 + r + r^2 q(r), where q is the polynomial of
+ * degree 4 that makes the greatest relative error of e^r least (0.05 x 2^-24). */
+static inline float exponential(float x)
+{
+	uint32_t nan = -(uint32_t)(x != x);
+	x = clamped(x);
+
+	/* Added to 1.5 x 2^23, a number is rounded to an integer, which stands in the low bits; 254 is twice the bias
+	 * of the exponents made of it below. */
+	const float rounder = 12582912 + 254;
+	float rounded = x * 0x1.715476p+0f + rounder;
+	float n = rounded - rounder;
+
+	/* ln 2 in two parts; the first has 10 bits, so that n times it is exact even without fused multiply-adds. */
+	float r = x - n * 0.693359375f;
+	r = r + n * 2.12194440e-4f;
+
+	float p = 0x1.6a243ap-10f;
+	p = p * r + 0x1.1239e0p-7f;
+	p = p * r + 0x1.5558f2p-5f;
+	p = p * r + 0x1.555492p-3f;
+	p = p * r + 0x1.fffffcp-2f;
+	p = p * r + 1;
+	p = p * r + 1;
+
+	/* 2^n in two factors, each a normal number, so that only the last product rounds, overflows or underflows. */
+	uint32_t half = to_bits(rounded) >> 1, rest = to_bits(rounded) - half;
+	p = p * from_bits(half << 23) * from_bits(rest << 23);
+	return from_bits(to_bits(p) | nan);
+}
+
+static inline float magnitude(float x)
+{
+	return fabsf(x);
+}
+
+/* The bits of a float as an integer of the same order, and back. */
+static inline int32_t ordered(int32_t bits)
+{
+	return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+real vec_max(const real *x, int n)
+{
+	/* Of integers, because a greatest float is not taken in vectors. A NaN wins, so that a diverged row cannot
+	 * pass for a masked one. */
+	const int32_t infinity = 0x7f800000;
+	int32_t greatest = ordered((int32_t)to_bits(-INFINITY)), farthest = 0;
+	for (int i = 0; i < n; i++) {
+		int32_t bits = (int32_t)to_bits(x[i]), rank = ordered(bits), size = bits & 0x7fffffff;
+		greatest = rank > greatest ? rank : greatest;
+		farthest = size > farthest ? size : farthest;
+	}
+	return farthest > infinity ? NAN : from_bits((uint32_t)ordered(greatest));
+}
+
+#endif
+
+static inline real logistic(real x)
+{
+	real e = exponential(-magnitude(x));
+	return (x < 0 ? e : 1) / (1 + e);
+}
+
+/* Leaves the total of 16 lanes in the first: halves are added to each other. A macro, to serve real and double. */
+#define FOLD(lane)                                                      \
+	do {                                                            \
+		for (int k = 0; k < 8; k++)                             \
+			(lane)[k] += (lane)[k + 8];                     \
+		for (int k = 0; k < 4; k++)                             \
+			(lane)[k] += (lane)[k + 4];                     \
+		(lane)[0] = ((lane)[0] + (lane)[2]) + ((lane)[1] + (lane)[3]); \
+	} while (0)
+
+/* The last `rest` elements of a row and -inf, whose exp adds 0 to a sum. */
+static inline void pad(real block[VEC_LANES], const real *x, int rest)
+{
+	for (int k = 0; k < VEC_LANES; k++)
+		block[k] = -(real)INFINITY;
+	memcpy(block, x, (size_t)rest * sizeof *x);
+}
+
+KERNEL void exp_blocks(real *x, int blocks)
+{
+	for (int b = 0; b < blocks; b++, x += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++)
+			x[k] = exponential(x[k]);
+}
+
+void vec_exp(real *x, int n)
+{
+	real block[VEC_LANES];
+	int rest = n % VEC_LANES;
+	exp_blocks(x, n / VEC_LANES);
+	if (!rest)
+		return;
+	pad(block, x + n - rest, rest);
+	exp_blocks(block, 1);
+	memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
+}
+
+KERNEL void exp_sum_blocks(real *x, int blocks, real shift, real *lane)
+{
+	real sum[VEC_LANES] = { 0 };
+	for (int b = 0; b < blocks; b++, x += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++) {
+			x[k] = exponential(x[k] - shift);
+			sum[k] += x[k];
+		}
+	for (int k = 0; k < VEC_LANES; k++)
+		lane[k] += sum[k];
+}
+
+real vec_exp_sum(real *x, int n, real shift)
+{
+	real lane[VEC_LANES] = { 0 }, block[VEC_LANES];
+	int rest = n % VEC_LANES;
+	exp_sum_blocks(x, n / VEC_LANES, shift, lane);
+	if (rest) {
+		pad(block, x + n - rest, rest);
+		exp_sum_blocks(block, 1, shift, lane);
+		memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
+	}
+	FOLD(lane);
+	return lane[0];
+}
+
+KERNEL void sigmoid_blocks(real *x, int blocks)
+{
+	for (int b = 0; b < blocks; b++, x += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++)
+			x[k] = logistic(x[k]);
+}
+
+void vec_sigmoid(const real *x, real *y, int n)
+{
+	real block[VEC_LANES];
+	int rest = n % VEC_LANES;
+	if (y != x && n > 0)
+		memcpy(y, x, (size_t)n * sizeof *x);
+	sigmoid_blocks(y, n / VEC_LANES);
+	if (!rest)
+		return;
+	pad(block, y + n - rest, rest);
+	sigmoid_blocks(block, 1);
+	memcpy(y + n - rest, block, (size_t)rest * sizeof *y);
+}
+
+real vec_softmax(real *x, int n)
+{
+	real max = vec_max(x, n);
+	BUG_IF(max == -(real)INFINITY, "softmax of a row of %d in which everything is masked", n);
+	real sum = vec_exp_sum(x, n, max);
+	for (int i = 0; i < n; i++)
+		x[i] /= sum;
+	return (real)((double)max + log((double)sum));
+}
+
+real vec_sum(const real *x, int n)
+{
+	real lane[VEC_LANES] = { 0 };
+	int i = 0;
+	for (; i + VEC_LANES <= n; i += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++)
+			lane[k] += x[i + k];
+	for (int k = 0; i + k < n; k++)
+		lane[k] += x[i + k];
+	FOLD(lane);
+	return lane[0];
+}
+
+real vec_dot(const real *x, const real *y, int n)
+{
+	real lane[VEC_LANES] = { 0 };
+	int i = 0;
+	for (; i + VEC_LANES <= n; i += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++)
+			lane[k] += x[i + k] * y[i + k];
+	for (int k = 0; i + k < n; k++)
+		lane[k] += x[i + k] * y[i + k];
+	FOLD(lane);
+	return lane[0];
+}
+
+void vec_scale(real *x, real factor, int n)
+{
+	for (int i = 0; i < n; i++)
+		x[i] *= factor;
+}
+
+void vec_add(real *x, const real *y, int n)
+{
+	for (int i = 0; i < n; i++)
+		x[i] += y[i];
+}
+
+void vec_axpy(real *x, real factor, const real *y, int n)
+{
+	for (int i = 0; i < n; i++)
+		x[i] += factor * y[i];
+}
+
+double vec_sum_squares(const real *x, int n)
+{
+	double lane[VEC_LANES] = { 0 };
+	int i = 0;
+	for (; i + VEC_LANES <= n; i += VEC_LANES)
+		for (int k = 0; k < VEC_LANES; k++)
+			lane[k] += (double)x[i + k] * (double)x[i + k];
+	for (int k = 0; i + k < n; k++)
+		lane[k] += (double)x[i + k] * (double)x[i + k];
+	FOLD(lane);
+	return lane[0];
+}
