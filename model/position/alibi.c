@@ -1,0 +1,59 @@
+#include "model/position/position.h"
+
+#include <math.h>
+
+/* ALiBi (Press et al. 2021, 2108.12409, section 3): logit = scale q.k - slope_h (i - j). Not learned. */
+
+enum { SLOPES };
+enum { PUBLISHED, SPREAD };
+static const struct option options[] = {
+	[SLOPES] = { .name = "slopes", .kind = OPTION_CHOICE, .initial = "published", .choices = "published|spread",
+		     .results = true,
+		     .help = "published: 2^(-8(h+1)/H), interleaved where H is no power of two; spread: from 1/2 to 1/256 for "
+			     "any number of heads" },
+	{ 0 },
+};
+
+/* Published slopes of a power of two of heads. */
+static double power_slope(int head, int heads)
+{
+	return exp2(-8.0 * (head + 1) / heads);
+}
+
+/* For other numbers of heads: those of the largest power of two below, then every other one of the next power. */
+static double published_slope(int head, int heads)
+{
+	int power = 1;
+	while (2 * power <= heads)
+		power *= 2;
+	return head < power ? power_slope(head, power) : power_slope(2 * (head - power), 2 * power);
+}
+
+static double slope_of(const struct place *p, int head)
+{
+	if (p->method->value[SLOPES].integer == PUBLISHED)
+		return published_slope(head, p->H);
+	return p->H == 1 ? exp2(-8) : exp2(-(1 + 7.0 * head / (p->H - 1)));
+}
+
+static void logits(const struct place *p, const struct tile *t, real *logit)
+{
+	double slope = slope_of(p, t->head);
+	for (int r = 0; r < t->rows; r++, logit += TILE_STRIDE)
+		for (int j = 0; j < t->columns; j++)
+			logit[j] = logit[j] * t->scale - (real)(slope * (t->query_positions[r] - t->key_positions[j]));
+}
+
+static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit, struct tile_gradient g)
+{
+	(void)p, (void)raw, (void)g;
+	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)
+		for (int j = 0; j < t->columns; j++)
+			d_logit[j] *= t->scale;
+}
+
+const struct position position_alibi = {
+	.entry = { .name = "alibi", .help = "a fixed penalty a head, growing with the distance", .options = options },
+	.logits = logits,
+	.logits_back = logits_back,
+};

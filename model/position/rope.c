@@ -1,0 +1,84 @@
+#include "model/position/rope.h"
+
+#include <math.h>
+
+enum { THETA };
+static const struct option options[] = {
+	[THETA] = { .name = "theta", .kind = OPTION_NUMBER, .initial = "500", .least = 1, .most = 1e300, .results = true,
+		    .help = "base of the frequencies theta^(-2m/D)" },
+	{ 0 },
+};
+
+void rope_rotate(const struct rotation *r, const real *from, int from_stride, real *to)
+{
+	int F = r->D / 2;
+	for (int row = 0; row < r->rows; row++, from += from_stride, to += r->D) {
+		const real *cosine = r->cosine + (size_t)row * (size_t)F, *sine = r->sine + (size_t)row * (size_t)F;
+		for (int m = 0; m < F; m++) {
+			real x = from[2 * m], y = from[2 * m + 1];
+			to[2 * m] = x * cosine[m] - y * sine[m];
+			to[2 * m + 1] = x * sine[m] + y * cosine[m];
+		}
+	}
+}
+
+/* d/d angle of (x', y') is (-y', x'); d/d factor is (x', y') / factor. */
+static void frequency_gradient(const struct rotation *r, const real *from, int from_stride, const real *d_to,
+			       struct rotation_gradient g)
+{
+	int F = r->D / 2;
+	for (int row = 0; row < r->rows; row++, from += from_stride, d_to += r->D)
+		for (int m = 0; m < F; m++) {
+			size_t at = (size_t)row * (size_t)F + (size_t)m;
+			double x = (double)from[2 * m], y = (double)from[2 * m + 1];
+			double turned_x = x * (double)r->cosine[at] - y * (double)r->sine[at];
+			double turned_y = x * (double)r->sine[at] + y * (double)r->cosine[at];
+			double d_x = (double)d_to[2 * m], d_y = (double)d_to[2 * m + 1];
+			g.inv_freq[m] += r->positions[row] * (d_y * turned_x - d_x * turned_y);
+			*g.attention_factor += (d_x * turned_x + d_y * turned_y) / r->attention_factor;
+		}
+}
+
+void rope_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
+		      int d_from_stride, struct rotation_gradient g)
+{
+	int F = r->D / 2;
+	if (g.inv_freq)
+		frequency_gradient(r, from, from_stride, d_to, g);
+	for (int row = 0; row < r->rows; row++, d_to += r->D, d_from += d_from_stride) {
+		const real *cosine = r->cosine + (size_t)row * (size_t)F, *sine = r->sine + (size_t)row * (size_t)F;
+		for (int m = 0; m < F; m++) {
+			real d_x = d_to[2 * m], d_y = d_to[2 * m + 1];
+			d_from[2 * m] += d_x * cosine[m] + d_y * sine[m];
+			d_from[2 * m + 1] += d_y * cosine[m] - d_x * sine[m];
+		}
+	}
+}
+
+void rope_frequencies(double rope_theta, int D, double *inv_freq)
+{
+	for (int m = 0; m < D / 2; m++)
+		inv_freq[m] = pow(rope_theta, -2.0 * m / D);
+}
+
+struct err rope_check(const struct model_options *o, int D)
+{
+	if (D % 2 == 0)
+		return OK;
+	return err_usage("Choose a width that is an even multiple of the heads.",
+			 "head_dim: %d (width %lld / heads %lld) is odd, and %s rotates pairs", D, (long long)o->width,
+			 (long long)o->heads, o->encoding.entry->name);
+}
+
+static double theta(const struct place *p)
+{
+	return p->method->value[THETA].number;
+}
+
+const struct position position_rope = {
+	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position", .options = options },
+	.check = rope_check,
+	.rope_theta = theta,
+	.rotate = rope_rotate,
+	.rotate_back = rope_rotate_back,
+};

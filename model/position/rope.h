@@ -1,0 +1,20 @@
+#ifndef ROPEWALK_ROPE_H
+#define ROPEWALK_ROPE_H
+
+#include "model/position/position.h"
+
+/* The rotation of adjacent pairs (2m, 2m+1), for encodings built on it:
+ * (x, y) -> a (x cos - y sin, x sin + y cos), angle = position inv_freq[m], a the attention factor
+ * (Su et al. 2021, 2104.09864, equation 34). Backward adds to d_from, and to the gradients of inv_freq and of the
+ * attention factor where those are wanted. */
+void rope_rotate(const struct rotation *r, const real *from, int from_stride, real *to);
+void rope_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
+		      int d_from_stride, struct rotation_gradient g);
+
+/* theta_m = rope_theta^(-2m/D), m = 0 .. D/2 - 1 (section 3.2.2). */
+void rope_frequencies(double rope_theta, int D, double *inv_freq);
+
+/* Refuses an odd head_dim: pairs need both halves. */
+struct err rope_check(const struct model_options *options, int D);
+
+#endif

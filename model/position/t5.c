@@ -1,0 +1,105 @@
+#include "model/position/position.h"
+
+#include <math.h>
+
+/* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One table
+ * [buckets][H], zero at first, serves all layers. Half the buckets are single distances; the other half widen
+ * logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself, q.k keeps its scale. */
+
+enum { BUCKETS, MAX_DISTANCE };
+static const struct option options[] = {
+	[BUCKETS] = { .name = "buckets", .kind = OPTION_INTEGER, .initial = "16", .least = 2, .most = 65536, .results = true,
+		      .help = "rows of the table" },
+	[MAX_DISTANCE] = { .name = "max_distance", .kind = OPTION_INTEGER, .initial = "32", .least = 2, .most = 1048576,
+			   .unit = "tokens", .results = true, .help = "from here on all distances share the last bucket" },
+	{ 0 },
+};
+
+static struct err check(const struct model_options *o, int D)
+{
+	int64_t buckets = o->encoding.value[BUCKETS].integer, most = o->encoding.value[MAX_DISTANCE].integer;
+	(void)D;
+	if (most > buckets / 2)
+		return OK;
+	return err_usage("Half the buckets are single distances; the rest must reach further.",
+			 "t5_max_distance: %lld is not above half the %lld buckets", (long long)most, (long long)buckets);
+}
+
+static int bucket_of(int64_t distance, int64_t buckets, int64_t most)
+{
+	int64_t single = buckets / 2;
+	if (distance < single)
+		return (int)distance;
+	if (distance >= most)
+		return (int)buckets - 1;
+	double share = log((double)distance / (double)single) / log((double)most / (double)single);
+	int64_t bucket = single + (int64_t)(share * (double)(buckets - single));
+	return (int)(bucket < buckets - 1 ? bucket : buckets - 1);
+}
+
+static void declare(const struct model_options *o, struct layout *l, int layer)
+{
+	if (layer < 0)
+		layout_add(l, INIT_ZEROS, 0, false, (int)o->encoding.value[BUCKETS].integer, (int)o->heads,
+			   "model.position.table");
+}
+
+/* The prepared table is the bias of a head by distance, 0 .. max_distance. */
+static size_t table_reals(const struct place *p)
+{
+	return (size_t)p->method->value[MAX_DISTANCE].integer + 1;
+}
+
+static void prepare(const struct place *p, struct place_parameters own, struct prepared *to)
+{
+	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
+	for (int64_t distance = 0; distance <= most; distance++)
+		for (int h = 0; h < p->H; h++)
+			to->table[h * (most + 1) + distance] = own.shared[bucket_of(distance, buckets, most) * p->H + h];
+}
+
+static void prepare_back(const struct place *p, struct place_parameters own, const struct prepared *made,
+			 const real *d_table, const double *d_inv_freq, double d_attention_factor, struct place_gradients to)
+{
+	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
+	(void)own, (void)made, (void)d_inv_freq, (void)d_attention_factor;
+	for (int64_t distance = 0; distance <= most; distance++)
+		for (int h = 0; h < p->H; h++)
+			to.shared[bucket_of(distance, buckets, most) * p->H + h] += d_table[h * (most + 1) + distance];
+}
+
+static int distance_at(const struct tile *t, int r, int j, int most)
+{
+	double distance = t->query_positions[r] - t->key_positions[j];
+	return distance < most ? (int)distance : most;
+}
+
+static void logits(const struct place *p, const struct tile *t, real *logit)
+{
+	int most = (int)p->method->value[MAX_DISTANCE].integer;
+	for (int r = 0; r < t->rows; r++, logit += TILE_STRIDE)
+		for (int j = t->low[r]; j < t->high[r]; j++)
+			logit[j] = logit[j] * t->scale + t->table[distance_at(t, r, j, most)];
+}
+
+static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit, struct tile_gradient g)
+{
+	int most = (int)p->method->value[MAX_DISTANCE].integer;
+	(void)raw;
+	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)
+		for (int j = t->low[r]; j < t->high[r]; j++) {
+			g.table[distance_at(t, r, j, most)] += d_logit[j];
+			d_logit[j] *= t->scale;
+		}
+}
+
+const struct position position_t5 = {
+	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances", .options = options },
+	.check = check,
+	.declare = declare,
+	.table_reals = table_reals,
+	.prepare = prepare,
+	.prepare_back = prepare_back,
+	.logits = logits,
+	.logits_back = logits_back,
+};
