@@ -1,0 +1,178 @@
+#include "model/attention.h"
+
+#include "model/attention_tile.h"
+#include "model/base/blas.h"
+#include "model/base/threads.h"
+#include "model/base/vec.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Positions whose angles are made in one go. */
+#define ANGLE_CHUNK 64
+
+struct attention *attention_place(const struct attention_request *q, struct arena *arena)
+{
+	struct attention measured, *placed = ARENA_TAKE(arena, struct attention, 1), *a = placed ? placed : &measured;
+	attention_shape(a, q);
+	size_t F = a->rotates ? (size_t)a->D / 2 : 0, T = (size_t)a->T, jobs = (size_t)a->B * (size_t)a->H;
+	size_t sides = 2 * (size_t)q->zones->together;
+	a->cosine = ARENA_TAKE(arena, real, sides * T * F);
+	a->sine = ARENA_TAKE(arena, real, sides * T * F);
+	a->table = ARENA_TAKE(arena, real, (size_t)a->H * a->table_reals);
+	if (q->gradients) {
+		a->table_slot = ARENA_TAKE(arena, real, jobs * a->table_reals);
+		a->d_table = ARENA_TAKE(arena, real, (size_t)a->H * a->table_reals);
+		a->frequency_slot = ARENA_TAKE(arena, double, a->learns_frequencies ? jobs * (F + 1) : 0);
+		a->d_frequency = ARENA_TAKE(arena, double, a->learns_frequencies ? F + 1 : 0);
+	}
+	a->thread = ARENA_TAKE(arena, struct attention_thread, (size_t)q->threads);
+	for (int t = 0; t < q->threads; t++) {
+		struct attention_thread scratch;
+		attention_thread_place(a, &scratch, arena);
+		if (a->thread)
+			a->thread[t] = scratch;
+	}
+	return placed;
+}
+
+/* One piece of a zone's cosines and sines: positions first .. last - 1 of one side. */
+static void make_angles(const struct zone *z, int F, const double *position, int first, int last, real *cosine,
+			real *sine)
+{
+	for (int i = first; i < last; i++)
+		for (int m = 0; m < F; m++) {
+			double angle = position[i] * z->inv_freq[m];
+			cosine[(size_t)i * (size_t)F + (size_t)m] = (real)(z->attention_factor * cos(angle));
+			sine[(size_t)i * (size_t)F + (size_t)m] = (real)(z->attention_factor * sin(angle));
+		}
+}
+
+static void angle_job(int index, int thread, void *data)
+{
+	struct attention *a = data;
+	int chunks = (a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK, F = a->D / 2;
+	int side = index / chunks, first = index % chunks * ANGLE_CHUNK, last = first + ANGLE_CHUNK;
+	const struct zone *z = &a->zones->zone[a->group + side / 2];
+	size_t at = (size_t)side * (size_t)a->T * (size_t)F;
+	bool query = side % 2 == SIDE_QUERY;
+	int count = query ? z->end - z->begin : z->end;
+	(void)thread;
+	if (last > count)
+		last = count;
+	make_angles(z, F, query ? z->query_position : z->key_position, first, last, a->cosine + at, a->sine + at);
+}
+
+/* Makes the angles of the zones group .. group + together - 1 unless they are there already. */
+static void enter_group(struct attention *a, int group)
+{
+	int together = 1;
+	while (group + together < a->zones->count && a->zones->zone[group + together].begin == a->zones->zone[group].begin)
+		together++;
+	bool fresh = a->angles_of == group && !a->learns_frequencies;
+	a->group = group;
+	a->together = together;
+	if (!a->rotates || fresh)
+		return;
+	threads_each(2 * together * ((a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK), angle_job, a);
+	a->angles_of = group;
+}
+
+static void prepare(struct attention *a, const struct attention_layer *l)
+{
+	const struct position *position = a->place->position;
+	struct prepared to = { .table = a->table, .inv_freq = a->learns_frequencies ? a->zones->zone[0].inv_freq : NULL };
+	if (position->prepare)
+		position->prepare(a->place, l->own, &to);
+}
+
+struct job {
+	struct attention *a;
+	const struct attention_layer *l;
+	const real *d_output;
+	real *d_qkv, *d_gate;
+};
+
+static void forward_job(int index, int thread, void *data)
+{
+	struct job *job = data;
+	const struct zone *z = &job->a->zones->zone[job->a->group];
+	struct attention_head head = attention_head(job->a, job->l, index, thread);
+	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
+		attention_rows(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+}
+
+void attention_forward(struct attention *a, const struct attention_layer *l)
+{
+	struct job job = { .a = a, .l = l };
+	prepare(a, l);
+	for (int group = 0; group < a->zones->count; group += a->together) {
+		enter_group(a, group);
+		threads_each(a->B * a->H, forward_job, &job);
+	}
+}
+
+static void clear_head(struct attention_head *h, const struct job *job, int index)
+{
+	const struct attention *a = job->a;
+	size_t H = (size_t)a->H, G = (size_t)a->gate_reals, D = (size_t)a->D;
+	for (size_t t = 0; t < (size_t)a->T; t++) {
+		for (size_t part = 0; part < 3; part++)
+			memset(h->d_q + t * 3 * H * D + part * H * D, 0, D * sizeof(real));
+		if (G)
+			memset(h->d_gate + t * H * G, 0, G * sizeof(real));
+	}
+	if (a->table_reals)
+		memset(a->table_slot + (size_t)index * a->table_reals, 0, a->table_reals * sizeof(real));
+	if (a->learns_frequencies)
+		memset(a->frequency_slot + (size_t)index * (D / 2 + 1), 0, (D / 2 + 1) * sizeof(double));
+}
+
+static void backward_job(int index, int thread, void *data)
+{
+	struct job *job = data;
+	const struct zone *z = &job->a->zones->zone[job->a->group];
+	struct attention_head head = attention_head(job->a, job->l, index, thread);
+	attention_head_gradients(&head, job->d_output, job->d_qkv, job->d_gate, index);
+	if (job->a->group == 0)
+		clear_head(&head, job, index);
+	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
+		attention_rows_back(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+}
+
+/* Sums the private slots over sequences, in order. */
+static void sum_slots(struct attention *a)
+{
+	size_t H = (size_t)a->H, R = a->table_reals, F = a->learns_frequencies ? (size_t)a->D / 2 + 1 : 0;
+	for (size_t h = 0; h < H; h++)
+		for (size_t r = 0; r < R; r++) {
+			double sum = 0;
+			for (size_t b = 0; b < (size_t)a->B; b++)
+				sum += (double)a->table_slot[(b * H + h) * R + r];
+			a->d_table[h * R + r] = (real)sum;
+		}
+	for (size_t f = 0; f < F; f++) {
+		a->d_frequency[f] = 0;
+		for (size_t job = 0; job < (size_t)a->B * H; job++)
+			a->d_frequency[f] += a->frequency_slot[job * F + f];
+	}
+}
+
+void attention_backward(struct attention *a, const struct attention_layer *l, const real *d_output, real *d_qkv,
+			real *d_gate, struct place_gradients own)
+{
+	const struct position *position = a->place->position;
+	struct job job = { .a = a, .l = l, .d_output = d_output, .d_qkv = d_qkv, .d_gate = d_gate };
+	prepare(a, l);
+	for (int group = 0; group < a->zones->count; group += a->together) {
+		enter_group(a, group);
+		threads_each(a->B * a->H, backward_job, &job);
+	}
+	if (!position->prepare_back)
+		return;
+	struct prepared made = { .table = a->table,
+				 .inv_freq = a->learns_frequencies ? a->zones->zone[0].inv_freq : NULL };
+	sum_slots(a);
+	position->prepare_back(a->place, l->own, &made, a->d_table, a->d_frequency,
+			       a->learns_frequencies ? a->d_frequency[a->D / 2] : 0, own);
+}

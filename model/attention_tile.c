@@ -1,0 +1,413 @@
+#include "model/attention_tile.h"
+
+#include "model/base/blas.h"
+#include "model/base/vec.h"
+
+#include <math.h>
+#include <string.h>
+
+void attention_shape(struct attention *a, const struct attention_request *q)
+{
+	const struct place *p = q->place;
+	const struct position *position = p->position;
+	*a = (struct attention){
+		.place = p, .zones = q->zones, .B = q->B, .T = p->T, .C = p->C, .H = p->H, .D = p->D,
+		.gate_reals = position->gate_reals, .carry_reals = position->carry_reals,
+		.saved_reals = position->saved_reals,
+		.table_reals = position->table_reals ? position->table_reals(p) : 0,
+		.gradients = q->gradients, .rotates = position->rotate,
+		.learns_frequencies = position->prepares_inv_freq,
+		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
+		.angles_of = -1,
+	};
+}
+
+void attention_thread_place(const struct attention *a, struct attention_thread *t, struct arena *arena)
+{
+	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, together = (size_t)a->zones->together;
+	bool hooked = a->place->position->logits;
+	*t = (struct attention_thread){ 0 };
+	t->logits = ARENA_TAKE(arena, real, tile);
+	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
+	t->k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
+	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->sum = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->correction = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->carry = ARENA_TAKE(arena, real, (size_t)QUERY_BLOCK * (size_t)a->carry_reals);
+	t->low = ARENA_TAKE(arena, int, QUERY_BLOCK);
+	t->high = ARENA_TAKE(arena, int, QUERY_BLOCK);
+	if (!a->gradients)
+		return;
+	t->raw = ARENA_TAKE(arena, real, hooked ? tile : 0);
+	t->d_logits = ARENA_TAKE(arena, real, tile);
+	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
+	t->d_k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->delta = ARENA_TAKE(arena, real, QUERY_BLOCK);
+}
+
+struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread)
+{
+	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
+	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H, S = (size_t)a->saved_reals;
+	const real *qkv = l->qkv + b * T * 3 * C + head * (size_t)a->D;
+	return (struct attention_head){
+		.a = a, .scratch = &a->thread[thread], .head = (int)head,
+		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
+		.gate = G ? l->gate + (b * T * H + head) * G : NULL,
+		.output = l->output + b * T * C + head * (size_t)a->D,
+		.lse = l->lse + (size_t)index * T,
+		.saved = S ? l->saved + (size_t)index * T * S : NULL,
+		.table = a->table_reals ? a->table + head * a->table_reals : NULL,
+	};
+}
+
+void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index)
+{
+	const struct attention *a = h->a;
+	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
+	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H;
+	h->d_output = d_output + b * T * C + head * (size_t)a->D;
+	h->d_q = d_qkv + b * T * 3 * C + head * (size_t)a->D;
+	h->d_k = h->d_q + C;
+	h->d_v = h->d_q + 2 * C;
+	h->d_gate = G ? d_gate + (b * T * H + head) * G : NULL;
+	h->d_table = a->table_reals ? a->table_slot + (size_t)index * a->table_reals : NULL;
+	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->D / 2 + 1) : NULL;
+}
+
+/* The rotation of rows of a zone; `first` counts from the zone's begin for queries, from key 0 for keys. */
+static struct rotation rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
+				double centre)
+{
+	const struct attention *a = h->a;
+	const struct zone *z = &a->zones->zone[a->group + zone];
+	size_t F = (size_t)a->D / 2, at = ((size_t)(2 * zone + (int)side) * (size_t)a->T + (size_t)first) * F;
+	return (struct rotation){
+		.rows = rows, .D = a->D, .head = h->head, .side = side,
+		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
+		.centre = centre, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
+		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
+	};
+}
+
+static struct rotation_gradient rotation_gradient(const struct attention_head *h)
+{
+	return (struct rotation_gradient){
+		.inv_freq = h->d_frequency,
+		.attention_factor = h->d_frequency ? h->d_frequency + h->a->D / 2 : NULL,
+		.table = h->d_table,
+	};
+}
+
+/* Where a block of queries stands in its group of zones. */
+struct block {
+	int first, last, rows, begin;
+	double centre;
+};
+
+static struct block block_of(const struct attention_head *h, int first, int last)
+{
+	const struct zone *z = &h->a->zones->zone[h->a->group];
+	return (struct block){ .first = first, .last = last, .rows = last - first, .begin = z->begin,
+			       .centre = z->query_position[(first + last) / 2 - z->begin] };
+}
+
+/* Rotates the block's queries for each zone of the group. */
+static void enter_block(struct attention_head *h, const struct block *b)
+{
+	const struct attention *a = h->a;
+	if (!a->rotates)
+		return;
+	for (int z = 0; z < a->together; z++) {
+		struct rotation r = rotation(h, z, SIDE_QUERY, b->first - b->begin, b->rows, b->centre);
+		a->place->position->rotate(&r, h->q + (size_t)b->first * 3 * (size_t)a->C, 3 * a->C,
+					   h->scratch->q + (size_t)z * QUERY_BLOCK * (size_t)a->D);
+	}
+}
+
+/* Keys [key, key + columns) against the block's queries under one zone. */
+struct work {
+	struct tile tile;
+	int key;
+};
+
+/* Which keys from `key` on the rows of the block see in this zone; 0 columns if none. */
+static int visible(struct attention_head *h, const struct block *b, int zone, int key)
+{
+	const struct zone *z = &h->a->zones->zone[h->a->group + zone];
+	int columns = 0;
+	for (int r = 0; r < b->rows; r++) {
+		int low = z->low[b->first + r - b->begin] - key, high = z->high[b->first + r - b->begin] - key;
+		low = low < 0 ? 0 : low;
+		high = high > KEY_BLOCK ? KEY_BLOCK : high;
+		if (low >= high)
+			low = high = 0;
+		h->scratch->low[r] = low;
+		h->scratch->high[r] = high;
+		columns = high > columns ? high : columns;
+	}
+	return columns;
+}
+
+/* Sets up the tile at (block, key) in one zone and computes its raw q.k; false if no row sees any of its keys. */
+static bool enter_tile(struct attention_head *h, const struct block *b, int zone, int key, bool backward, struct work *w)
+{
+	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
+	const struct zone *z = &a->zones->zone[a->group + zone];
+	size_t row = 3 * (size_t)a->C, gates = (size_t)(a->H * a->gate_reals);
+	int columns = visible(h, b, zone, key);
+	if (!columns)
+		return false;
+	struct tile t = {
+		.rows = b->rows, .columns = columns, .head = h->head, .D = a->D, .low = s->low, .high = s->high,
+		.query_positions = z->query_position + (b->first - b->begin), .key_positions = z->key_position + key,
+		.q = h->q + (size_t)b->first * row, .k = h->k + (size_t)key * row, .q_stride = (int)row, .k_stride = (int)row,
+		.query_gate = h->gate ? h->gate + (size_t)b->first * gates : NULL,
+		.key_gate = h->gate ? h->gate + (size_t)key * gates : NULL, .gate_stride = (int)gates,
+		.table = h->table, .carry = s->carry,
+		.saved = h->saved ? h->saved + (size_t)(b->first * a->saved_reals) : NULL, .scale = a->scale, .backward = backward,
+	};
+	if (a->rotates) {
+		struct rotation r = rotation(h, zone, SIDE_KEY, key, columns, b->centre);
+		a->place->position->rotate(&r, t.k, t.k_stride, s->k);
+		t.q = s->q + (size_t)zone * QUERY_BLOCK * (size_t)a->D;
+		t.k = s->k;
+		t.q_stride = t.k_stride = a->D;
+	}
+	/* Without a hook of its own the encoding leaves the scale to the product. */
+	gemm_nt(t.rows, t.columns, t.D, a->place->position->logits ? 1 : a->scale, t.q, t.q_stride, t.k, t.k_stride, 0,
+		s->logits, TILE_STRIDE);
+	*w = (struct work){ .tile = t, .key = key };
+	return true;
+}
+
+static int round_up(int n)
+{
+	return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
+}
+
+/* Writes -inf around a row's visible columns out to whole lanes, 0 (probability) in the rest of the tile, and returns
+ * where the lanes start and how many there are. */
+static int mask_row(const struct tile *t, int r, real *row, int *from)
+{
+	int low = t->low[r], high = t->high[r], start = low / VEC_LANES * VEC_LANES, end = round_up(high);
+	int width = round_up(t->columns);
+	for (int j = 0; j < start; j++)
+		row[j] = 0;
+	for (int j = start; j < low; j++)
+		row[j] = (real)-INFINITY;
+	for (int j = high; j < end; j++)
+		row[j] = (real)-INFINITY;
+	for (int j = end; j < width; j++)
+		row[j] = 0;
+	*from = start;
+	return low < high ? end - start : 0;
+}
+
+/* Logits to unnormalised probabilities, carrying each row's maximum and sum; `correction` is what the accumulator and the
+ * sum so far are worth under the new maximum. */
+static void running_softmax(struct attention_thread *s, const struct tile *t)
+{
+	int from[QUERY_BLOCK], count[QUERY_BLOCK];
+	for (int r = 0; r < t->rows; r++) {
+		real *row = s->logits + (size_t)r * TILE_STRIDE;
+		count[r] = mask_row(t, r, row, &from[r]);
+		real before = s->greatest[r], greatest = count[r] ? vec_max(row + from[r], count[r]) : before;
+		s->greatest[r] = greatest > before ? greatest : before;
+		s->correction[r] = before > (real)-INFINITY ? before - s->greatest[r] : (real)-INFINITY;
+	}
+	vec_exp(s->correction, t->rows);
+	for (int r = 0; r < t->rows; r++) {
+		real *row = s->logits + (size_t)r * TILE_STRIDE;
+		if (s->greatest[r] > (real)-INFINITY || isnan(s->greatest[r]))
+			s->sum[r] = s->sum[r] * s->correction[r] + vec_exp_sum(row + from[r], count[r], s->greatest[r]);
+		else
+			memset(row + from[r], 0, (size_t)count[r] * sizeof *row);
+	}
+}
+
+static void start_rows(struct attention_head *h, const struct block *b)
+{
+	struct attention_thread *s = h->scratch;
+	for (int r = 0; r < b->rows; r++) {
+		s->greatest[r] = (real)-INFINITY;
+		s->sum[r] = 0;
+	}
+	memset(s->accumulator, 0, (size_t)b->rows * (size_t)h->a->D * sizeof(real));
+	memset(s->carry, 0, (size_t)b->rows * (size_t)h->a->carry_reals * sizeof(real));
+}
+
+static void finish_rows(struct attention_head *h, const struct block *b)
+{
+	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
+	for (int r = 0; r < b->rows; r++) {
+		real *out = h->output + (size_t)(b->first + r) * (size_t)a->C;
+		const real *sum = s->accumulator + (size_t)r * (size_t)a->D;
+		real inverse = (real)1 / s->sum[r];
+		BUG_IF(s->sum[r] == 0, "query %d sees no key", b->first + r);
+		for (int d = 0; d < a->D; d++)
+			out[d] = sum[d] * inverse;
+		h->lse[b->first + r] = (real)((double)s->greatest[r] + log((double)s->sum[r]));
+	}
+}
+
+void attention_rows(struct attention_head *h, int first, int last)
+{
+	const struct attention *a = h->a;
+	const struct position *position = a->place->position;
+	struct attention_thread *s = h->scratch;
+	struct block b = block_of(h, first, last);
+	struct work w;
+	start_rows(h, &b);
+	enter_block(h, &b);
+	for (int key = (last - 1) / KEY_BLOCK * KEY_BLOCK; key >= 0; key -= KEY_BLOCK)
+		for (int zone = 0; zone < a->together; zone++) {
+			if (!enter_tile(h, &b, zone, key, false, &w))
+				continue;
+			if (position->logits)
+				position->logits(a->place, &w.tile, s->logits);
+			running_softmax(s, &w.tile);
+			for (int r = 0; r < b.rows; r++)
+				if (s->correction[r] != (real)1)
+					vec_scale(s->accumulator + (size_t)r * (size_t)a->D, s->correction[r], a->D);
+			gemm_nn(b.rows, a->D, w.tile.columns, 1, s->logits, TILE_STRIDE, h->v + (size_t)key * 3 * (size_t)a->C,
+				3 * a->C, 1, s->accumulator, a->D);
+			if (position->values)
+				position->values(a->place, &w.tile, s->logits, s->accumulator);
+		}
+	finish_rows(h, &b);
+}
+
+/* delta_r = d_output_r . output_r, the part of the softmax's gradient that all columns of a row share (Dao et al. 2022,
+ * equation 4). */
+static void start_rows_back(struct attention_head *h, const struct block *b)
+{
+	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
+	size_t D = (size_t)a->D, C = (size_t)a->C;
+	for (int r = 0; r < b->rows; r++)
+		s->delta[r] = vec_dot(h->d_output + (size_t)(b->first + r) * C, h->output + (size_t)(b->first + r) * C, a->D);
+	for (int zone = 0; zone < a->together; zone++)
+		memset(s->d_q + (size_t)zone * QUERY_BLOCK * D, 0, (size_t)b->rows * D * sizeof(real));
+	memset(s->carry, 0, (size_t)b->rows * (size_t)a->carry_reals * sizeof(real));
+}
+
+/* Logits to probabilities, from each row's log-sum-exp. */
+static void probabilities(struct attention_head *h, const struct block *b, const struct tile *t)
+{
+	for (int r = 0; r < t->rows; r++) {
+		int from, count;
+		real *row = h->scratch->logits + (size_t)r * TILE_STRIDE;
+		count = mask_row(t, r, row, &from);
+		vec_exp_sum(row + from, count, h->lse[b->first + r]);
+	}
+}
+
+static struct tile_gradient tile_gradient(struct attention_head *h, const struct block *b, int zone, int key)
+{
+	const struct attention *a = h->a;
+	size_t gates = (size_t)(a->H * a->gate_reals);
+	return (struct tile_gradient){
+		.q = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .k = h->scratch->d_k,
+		.query_gate = h->d_gate ? h->d_gate + (size_t)b->first * gates : NULL,
+		.key_gate = h->d_gate ? h->d_gate + (size_t)key * gates : NULL, .table = h->d_table,
+	};
+}
+
+/* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the gradient
+ * of the raw q.k; returns what the product of q.k was scaled by. */
+static real logits_gradient(struct attention_head *h, const struct block *b, const struct work *w, struct tile_gradient g)
+{
+	const struct attention *a = h->a;
+	const struct position *position = a->place->position;
+	struct attention_thread *s = h->scratch;
+	const struct tile *t = &w->tile;
+	size_t C = (size_t)a->C;
+	const real *d_output = h->d_output + (size_t)b->first * C;
+	gemm_nt(t->rows, t->columns, t->D, 1, d_output, a->C, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0, s->d_logits,
+		TILE_STRIDE);
+	if (position->values_back)
+		position->values_back(a->place, t, s->logits, d_output, a->C, s->d_logits, g);
+	for (int r = 0; r < t->rows; r++) {
+		real *d = s->d_logits + (size_t)r * TILE_STRIDE;
+		const real *p = s->logits + (size_t)r * TILE_STRIDE;
+		for (int j = 0; j < t->columns; j++)
+			d[j] = p[j] * (d[j] - s->delta[r]);
+	}
+	if (!position->logits_back)
+		return a->scale;
+	position->logits_back(a->place, t, s->raw, s->d_logits, g);
+	return 1;
+}
+
+/* Gradients of the tile's keys back through their rotation. */
+static void leave_tile(struct attention_head *h, const struct block *b, int zone, const struct work *w)
+{
+	const struct attention *a = h->a;
+	size_t row = 3 * (size_t)a->C;
+	real *d_k = h->d_k + (size_t)w->key * row;
+	if (a->rotates) {
+		struct rotation r = rotation(h, zone, SIDE_KEY, w->key, w->tile.columns, b->centre);
+		a->place->position->rotate_back(&r, h->k + (size_t)w->key * row, (int)row, h->scratch->d_k, d_k, (int)row,
+						rotation_gradient(h));
+		return;
+	}
+	for (int j = 0; j < w->tile.columns; j++)
+		vec_add(d_k + (size_t)j * row, h->scratch->d_k + (size_t)j * (size_t)a->D, a->D);
+}
+
+static void leave_block(struct attention_head *h, const struct block *b)
+{
+	const struct attention *a = h->a;
+	size_t row = 3 * (size_t)a->C, D = (size_t)a->D;
+	real *d_q = h->d_q + (size_t)b->first * row;
+	for (int zone = 0; zone < a->together; zone++) {
+		const real *rotated = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * D;
+		if (a->rotates) {
+			struct rotation r = rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->rows, b->centre);
+			a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, rotated, d_q, (int)row,
+							rotation_gradient(h));
+			continue;
+		}
+		for (int r = 0; r < b->rows; r++)
+			vec_add(d_q + (size_t)r * row, rotated + (size_t)r * D, a->D);
+	}
+}
+
+static void tile_back(struct attention_head *h, const struct block *b, int zone, const struct work *w)
+{
+	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
+	const struct tile *t = &w->tile;
+	size_t C = (size_t)a->C, D = (size_t)a->D;
+	struct tile_gradient g = tile_gradient(h, b, zone, w->key);
+	if (a->place->position->logits) {
+		memcpy(s->raw, s->logits, (size_t)t->rows * TILE_STRIDE * sizeof(real));
+		a->place->position->logits(a->place, t, s->logits);
+	}
+	probabilities(h, b, t);
+	gemm_tn(t->columns, t->D, t->rows, 1, s->logits, TILE_STRIDE, h->d_output + (size_t)b->first * C, a->C, 1,
+		h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
+	memset(s->d_k, 0, (size_t)t->columns * D * sizeof(real));
+	real scale = logits_gradient(h, b, w, g);
+	gemm_nn(t->rows, t->D, t->columns, scale, s->d_logits, TILE_STRIDE, t->k, t->k_stride, 1, g.q, t->D);
+	gemm_tn(t->columns, t->D, t->rows, scale, s->d_logits, TILE_STRIDE, t->q, t->q_stride, 1, g.k, t->D);
+	leave_tile(h, b, zone, w);
+}
+
+void attention_rows_back(struct attention_head *h, int first, int last)
+{
+	const struct attention *a = h->a;
+	struct block b = block_of(h, first, last);
+	struct work w;
+	start_rows_back(h, &b);
+	enter_block(h, &b);
+	for (int key = 0; key < last; key += KEY_BLOCK)
+		for (int zone = a->together - 1; zone >= 0; zone--)
+			if (enter_tile(h, &b, zone, key, true, &w))
+				tile_back(h, &b, zone, &w);
+	leave_block(h, &b);
+}

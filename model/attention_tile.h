@@ -1,0 +1,66 @@
+#ifndef ROPEWALK_ATTENTION_TILE_H
+#define ROPEWALK_ATTENTION_TILE_H
+
+#include "model/attention.h"
+
+/* The inside of attention: blocks of rows of one head, tile by tile. Private to attention.c and attention_tile.c. */
+
+#define QUERY_BLOCK 64
+#define KEY_BLOCK TILE_STRIDE
+
+/* One thread's scratch. A tile is [QUERY_BLOCK][TILE_STRIDE]. */
+struct attention_thread {
+	real *logits, *raw, *d_logits;                /* tiles */
+	real *q, *d_q;                                /* [together][QUERY_BLOCK][D], rotated */
+	real *k, *d_k;                                /* [KEY_BLOCK][D], rotated */
+	real *accumulator;                            /* [QUERY_BLOCK][D] */
+	real *greatest, *sum, *correction, *delta;    /* [QUERY_BLOCK] */
+	real *carry;                                  /* [QUERY_BLOCK][carry_reals] */
+	int *low, *high;                              /* [QUERY_BLOCK] */
+};
+
+struct attention {
+	const struct place *place;
+	const struct zones *zones;
+	int B, T, C, H, D, gate_reals, carry_reals, saved_reals;
+	size_t table_reals;
+	bool gradients, rotates, learns_frequencies;
+	real scale;
+	real *cosine, *sine; /* [together][2 sides][T][F] of the current group of zones */
+	int angles_of;       /* the group these are of; -1: none */
+	int group, together; /* zones group .. group + together - 1 share the current interval */
+	real *table, *table_slot, *d_table;
+	double *frequency_slot, *d_frequency; /* [F] inverse frequencies, then the attention factor */
+	struct attention_thread *thread;
+};
+
+void attention_shape(struct attention *a, const struct attention_request *q);
+void attention_thread_place(const struct attention *a, struct attention_thread *t, struct arena *arena);
+
+/* One (sequence, head) at work: pointers to its first token's reals. */
+struct attention_head {
+	const struct attention *a;
+	struct attention_thread *scratch;
+	int head;
+	const real *q, *k, *v;    /* stride 3C */
+	const real *gate;         /* stride H gate_reals */
+	real *output;             /* stride C */
+	real *lse;                /* stride 1 */
+	real *saved;              /* stride saved_reals */
+	const real *table;
+	const real *d_output;     /* stride C */
+	real *d_q, *d_k, *d_v;    /* stride 3C */
+	real *d_gate;             /* stride H gate_reals */
+	real *d_table;
+	double *d_frequency;
+};
+
+/* Head `index` = b H + h, working in a thread's scratch; its gradients. */
+struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
+void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
+
+/* Queries first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys. */
+void attention_rows(struct attention_head *h, int first, int last);
+void attention_rows_back(struct attention_head *h, int first, int last);
+
+#endif

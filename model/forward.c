@@ -1,0 +1,159 @@
+#include "model/base/threads.h"
+#include "model/base/vec.h"
+#include "model/embedding.h"
+#include "model/linear.h"
+#include "model/loss.h"
+#include "model/norm.h"
+#include "model/swiglu.h"
+#include "model/transformer_parts.h"
+
+#include <string.h>
+
+/* Positions whose vectors are made in one go. */
+#define VECTOR_CHUNK 16
+
+struct pass {
+	struct transformer *t;
+	const real *value;
+	const int32_t *token;
+	real *logits; /* [N][V] or NULL */
+	int layer;
+};
+
+static void vector_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	int first = chunk * VECTOR_CHUNK, last = first + VECTOR_CHUNK;
+	(void)thread;
+	t->place.position->embed(&t->place, own_parameters(t, 0, p->value), first, last < t->T ? last : t->T, t->vector);
+}
+
+static void embed_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	size_t first;
+	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
+	real *x = t->layer[0].x + first * t->C;
+	(void)thread;
+	embedding(rows, C, p->token + first, p->value + t->model->layout.embedding, x);
+	for (int r = 0; t->place.position->embed && r < rows; r++)
+		vec_add(x + (size_t)r * t->C, t->vector + (first + (size_t)r) % (size_t)t->T * t->C, C);
+}
+
+/* x -> norm -> q, k, v (and the encoding's gates). */
+static void project_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	const struct layer_layout *at = &t->model->layout.layer[p->layer];
+	const struct layer_activations *a = &t->layer[p->layer];
+	size_t first, gates = (size_t)(t->place.H * t->place.position->gate_reals);
+	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
+	real *normed = a->normed + first * t->C;
+	(void)thread;
+	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed, a->rstd + first);
+	linear(rows, C, 3 * C, normed, C, p->value + at->q, 0, a->qkv + first * 3 * t->C, 3 * C);
+	if (t->place.position->gate)
+		t->place.position->gate(&t->place, own_parameters(t, p->layer, p->value), rows, normed, a->gate + first * gates);
+}
+
+/* Attention's output -> o -> residual; then norm -> SwiGLU -> residual. */
+static void mix_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	const struct layer_layout *at = &t->model->layout.layer[p->layer];
+	const struct layer_activations *a = &t->layer[p->layer];
+	size_t first;
+	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C, F = (int)t->F;
+	bool last = p->layer + 1 == t->place.layers;
+	real *above = (last ? t->x : t->layer[p->layer + 1].x) + first * t->C;
+	real *middle = F ? a->middle + first * t->C : above;
+	if (middle != a->x + first * t->C)
+		memcpy(middle, a->x + first * t->C, (size_t)rows * t->C * sizeof(real));
+	linear(rows, C, C, a->output + first * t->C, C, p->value + at->o, 1, middle, C);
+	if (!F)
+		return;
+	real *normed = a->post_normed + first * t->C, *hidden = a->hidden + first * t->F;
+	real *gate_up = a->gate_up + first * 2 * t->F;
+	rmsnorm(rows, C, t->model->options.rms_eps, middle, p->value + at->post_norm, normed, a->post_rstd + first);
+	linear(rows, C, 2 * F, normed, C, p->value + at->gate, 0, gate_up, 2 * F);
+	swiglu(rows, F, gate_up, hidden, t->scratch[thread].sigmoid);
+	if (above != middle)
+		memcpy(above, middle, (size_t)rows * t->C * sizeof(real));
+	linear(rows, F, C, hidden, F, p->value + at->down, 1, above, C);
+}
+
+/* Gathered rows -> final norm -> logits -> loss. */
+static void head_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	const struct layout *l = &t->model->layout;
+	struct row_scratch *s = &t->scratch[thread];
+	size_t first, V = (size_t)t->model->V;
+	int rows = chunk_rows((size_t)t->R, chunk, &first), C = (int)t->C;
+	real *normed = t->gradients ? t->head_normed + first * t->C : s->normed;
+	real *logits = t->gradients ? t->probability + first * V : s->logits;
+	for (int r = 0; r < rows; r++)
+		memcpy(s->x + (size_t)r * t->C, t->x + (size_t)t->row[first + (size_t)r] * t->C, t->C * sizeof(real));
+	rmsnorm(rows, C, t->model->options.rms_eps, s->x, p->value + l->norm, normed,
+		t->gradients ? t->head_rstd + first : s->rstd);
+	linear(rows, C, (int)V, normed, C, p->value + l->head, 0, logits, (int)V);
+	for (int r = 0; p->logits && r < rows; r++)
+		memcpy(p->logits + (size_t)t->row[first + (size_t)r] * V, logits + (size_t)r * V, V * sizeof(real));
+	cross_entropy(rows, (int)V, t->row_target + first, logits, t->row_nll + first, t->row_best + first);
+}
+
+/* Which rows the head works on. */
+static void gather(struct transformer *t, const int32_t *token, const int32_t *target, bool all)
+{
+	t->R = 0;
+	t->scored = 0;
+	for (size_t n = 0; n < t->N; n++) {
+		BUG_IF(token[n] < 0 || token[n] >= t->model->V, "token %d at row %zu of %d", token[n], n, t->model->V);
+		BUG_IF(target[n] >= t->model->V, "target %d at row %zu of %d", target[n], n, t->model->V);
+		t->scored += target[n] >= 0;
+		if (target[n] < 0 && !all)
+			continue;
+		t->row[t->R] = (int32_t)n;
+		t->row_target[t->R++] = target[n];
+	}
+}
+
+static struct outcome collect(struct transformer *t)
+{
+	struct outcome o = { .scored = t->scored, .nll = t->nll, .best = t->best };
+	memset(t->nll, 0, t->N * sizeof *t->nll);
+	memset(t->best, 0xff, t->N * sizeof *t->best);
+	for (int r = 0; r < t->R; r++) {
+		if (t->row_target[r] < 0)
+			continue;
+		t->nll[t->row[r]] = t->row_nll[r];
+		t->best[t->row[r]] = t->row_best[r];
+		o.nll_sum += t->row_nll[r];
+		o.correct += t->row_best[r] == t->row_target[r];
+	}
+	return o;
+}
+
+struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits)
+{
+	struct pass p = { .t = t, .value = t->model->value, .token = token, .logits = logits };
+	gather(t, token, target, logits);
+	if (t->gradients)
+		memcpy(t->token, token, t->N * sizeof *token);
+	if (t->place.position->embed)
+		threads_each((t->T + VECTOR_CHUNK - 1) / VECTOR_CHUNK, vector_chunk, &p);
+	threads_each(t->chunks, embed_chunk, &p);
+	for (p.layer = 0; p.layer < t->place.layers; p.layer++) {
+		struct attention_layer layer = attention_layer(t, p.layer);
+		threads_each(t->chunks, project_chunk, &p);
+		attention_forward(t->attention, &layer);
+		threads_each(t->chunks, mix_chunk, &p);
+	}
+	threads_each((t->R + ROW_CHUNK - 1) / ROW_CHUNK, head_chunk, &p);
+	return collect(t);
+}

@@ -1,0 +1,74 @@
+#include "model/gradcheck.h"
+
+#include "model/base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the step along each direction: truncation grows with its fourth power, rounding falls with it. */
+#define STEP 1e-3
+
+struct check {
+	struct model *m;
+	struct transformer *t;
+	const int32_t *token, *target;
+	real *kept; /* the tensor's values */
+	signed char *sign;
+};
+
+static double loss_at(struct check *c, const struct parameter *p, double step)
+{
+	real *value = c->m->value + p->offset;
+	for (size_t i = 0; i < p->size; i++)
+		value[i] = (real)((double)c->kept[i] + step * c->sign[i]);
+	struct outcome o = transformer_forward(c->t, c->token, c->target, NULL);
+	memcpy(value, c->kept, p->size * sizeof *value);
+	return o.nll_sum / (double)o.scored;
+}
+
+static double difference(struct check *c, const struct parameter *p)
+{
+	double step = STEP / sqrt((double)p->size);
+	double near = loss_at(c, p, step) - loss_at(c, p, -step);
+	double far = loss_at(c, p, 2 * step) - loss_at(c, p, -2 * step);
+	return (8 * near - far) / (12 * step);
+}
+
+static double tensor_error(struct check *c, const struct parameter *p, const real *gradient, struct rng *rng)
+{
+	double along = 0, norm = 0;
+	memcpy(c->kept, c->m->value + p->offset, p->size * sizeof *c->kept);
+	for (size_t i = 0; i < p->size; i++) {
+		double g = (double)gradient[p->offset + i];
+		c->sign[i] = rng_below(rng, 2) ? 1 : -1;
+		along += c->sign[i] * g;
+		norm += g * g;
+	}
+	double error = fabs(difference(c, p) - along);
+	return error == 0 ? 0 : error / sqrt(norm);
+}
+
+struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t *token, const int32_t *target,
+			   int directions, uint64_t seed, real *gradient)
+{
+	struct gradcheck worst = { .tensors = layout_count(&m->layout) };
+	struct check c = { .m = m, .t = t, .token = token, .target = target,
+			   .kept = malloc((m->layout.size + 1) * sizeof(real)), .sign = malloc(m->layout.size + 1) };
+	BUG_IF(!c.kept || !c.sign, "no memory for a gradient check");
+	transformer_forward(t, token, target, NULL);
+	transformer_backward(t, gradient);
+	for (int i = 0; i < worst.tensors; i++) {
+		struct rng rng = rng_at(seed, STREAM_TUNE, (uint64_t)i);
+		for (int d = 0; d < directions; d++) {
+			double error = tensor_error(&c, &m->layout.parameter[i], gradient, &rng);
+			if (!(error <= worst.error)) {
+				worst.error = error;
+				worst.worst = &m->layout.parameter[i];
+			}
+		}
+	}
+	free(c.kept);
+	free(c.sign);
+	return worst;
+}

@@ -1,0 +1,190 @@
+#include "model/transformer.h"
+
+#include "model/base/threads.h"
+#include "model/transformer_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct err model_open(const struct model_options *options, int V, struct model *out)
+{
+	*out = (struct model){ .options = *options, .V = V };
+	struct err e = layout_build(&out->options, V, &out->layout);
+	if (!e.code)
+		e = arena_reserve(&out->memory, out->layout.size * sizeof(real), "the model");
+	if (e.code) {
+		model_close(out);
+		return e;
+	}
+	out->value = ARENA_TAKE(&out->memory, real, out->layout.size);
+	return OK;
+}
+
+void model_close(struct model *m)
+{
+	layout_free(&m->layout);
+	arena_free(&m->memory);
+	*m = (struct model){ 0 };
+}
+
+/* One layer's activations. Without gradients all layers use the same. */
+static struct layer_activations place_layer(const struct transformer *t, struct arena *a)
+{
+	size_t N = t->N, C = t->C, F = t->F, heads = (size_t)t->place.H;
+	const struct position *position = t->place.position;
+	struct layer_activations l = { 0 };
+	l.x = ARENA_TAKE(a, real, N * C);
+	l.middle = t->gradients && F ? ARENA_TAKE(a, real, N * C) : l.x;
+	l.normed = ARENA_TAKE(a, real, N * C);
+	l.rstd = ARENA_TAKE(a, real, N);
+	l.qkv = ARENA_TAKE(a, real, N * 3 * C);
+	l.gate = ARENA_TAKE(a, real, N * heads * (size_t)position->gate_reals);
+	l.output = ARENA_TAKE(a, real, N * C);
+	l.lse = ARENA_TAKE(a, real, N * heads);
+	l.saved = ARENA_TAKE(a, real, N * heads * (size_t)position->saved_reals);
+	if (F) {
+		l.post_normed = ARENA_TAKE(a, real, N * C);
+		l.post_rstd = ARENA_TAKE(a, real, N);
+		l.gate_up = ARENA_TAKE(a, real, N * 2 * F);
+		l.hidden = ARENA_TAKE(a, real, N * F);
+	}
+	return l;
+}
+
+static void place_activations(struct transformer *t, struct arena *a)
+{
+	size_t N = t->N, C = t->C, layers = (size_t)t->place.layers;
+	t->layer = ARENA_TAKE(a, struct layer_activations, layers);
+	struct layer_activations shared = { 0 };
+	for (size_t l = 0; l < layers; l++) {
+		if (l == 0 || t->gradients)
+			shared = place_layer(t, a);
+		if (t->layer)
+			t->layer[l] = shared;
+	}
+	t->x = t->gradients ? ARENA_TAKE(a, real, N * C) : shared.x;
+	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->T * C : 0);
+	t->row = ARENA_TAKE(a, int32_t, N);
+	t->row_target = ARENA_TAKE(a, int32_t, N);
+	t->row_best = ARENA_TAKE(a, int32_t, N);
+	t->row_nll = ARENA_TAKE(a, double, N);
+	t->nll = ARENA_TAKE(a, double, N);
+	t->best = ARENA_TAKE(a, int32_t, N);
+	if (!t->gradients)
+		return;
+	t->head_normed = ARENA_TAKE(a, real, N * C);
+	t->head_rstd = ARENA_TAKE(a, real, N);
+	t->probability = ARENA_TAKE(a, real, N * (size_t)t->model->V);
+}
+
+static void place_gradients(struct transformer *t, struct arena *a)
+{
+	size_t N = t->N, C = t->C, F = t->F, heads = (size_t)t->place.H, V = (size_t)t->model->V;
+	const struct position *position = t->place.position;
+	t->token = ARENA_TAKE(a, int32_t, N);
+	t->d_x = ARENA_TAKE(a, real, N * C);
+	t->d_middle = ARENA_TAKE(a, real, F ? N * C : 0);
+	t->d_below = ARENA_TAKE(a, real, N * C);
+	t->d_output = ARENA_TAKE(a, real, N * C);
+	t->d_qkv = ARENA_TAKE(a, real, N * 3 * C);
+	t->d_gate = ARENA_TAKE(a, real, N * heads * (size_t)position->gate_reals);
+	t->d_gate_up = ARENA_TAKE(a, real, N * 2 * F);
+	t->norm_slot = ARENA_TAKE(a, double, (size_t)t->chunks * 2 * C);
+	t->gate_slot = ARENA_TAKE(a, real, position->gate ? (size_t)t->chunks * t->position_reals : 0);
+	t->start = ARENA_TAKE(a, int32_t, V + 1);
+	t->order = ARENA_TAKE(a, int32_t, N);
+}
+
+static void place_scratch(struct transformer *t, struct arena *a)
+{
+	size_t C = t->C, F = t->F;
+	t->scratch = ARENA_TAKE(a, struct row_scratch, (size_t)threads_count());
+	for (int i = 0; i < threads_count(); i++) {
+		struct row_scratch s;
+		s.normed = ARENA_TAKE(a, real, ROW_CHUNK * C);
+		s.rstd = ARENA_TAKE(a, real, ROW_CHUNK);
+		s.x = ARENA_TAKE(a, real, ROW_CHUNK * C);
+		s.hidden = ARENA_TAKE(a, real, ROW_CHUNK * F);
+		s.sigmoid = ARENA_TAKE(a, real, F);
+		s.logits = ARENA_TAKE(a, real, t->gradients ? 0 : (size_t)ROW_CHUNK * (size_t)t->model->V);
+		s.sum = ARENA_TAKE(a, double, C);
+		if (t->scratch)
+			t->scratch[i] = s;
+	}
+}
+
+/* The whole workspace, measured or placed; returns it when placed. */
+static struct transformer *place(const struct transformer_request *q, const struct method *scaling, struct arena *a)
+{
+	struct transformer measured, *placed = ARENA_TAKE(a, struct transformer, 1), *t = placed ? placed : &measured;
+	*t = (struct transformer){ .model = q->model, .place = place_of(&q->model->options), .B = q->B, .T = q->T,
+				   .gradients = q->gradients };
+	t->N = (size_t)q->B * (size_t)q->T;
+	t->C = (size_t)t->place.C;
+	t->F = (size_t)q->model->options.hidden;
+	t->chunks = (int)((t->N + ROW_CHUNK - 1) / ROW_CHUNK);
+	t->position_reals = q->model->layout.layer[0].position_reals;
+	double *positions = ARENA_TAKE(a, double, (size_t)q->T);
+	for (int i = 0; positions && i < q->T; i++)
+		positions[i] = q->positions ? q->positions[i] : i;
+	t->place.T = q->T;
+	t->place.positions = positions;
+	scaling_zones(scaling, &q->model->options, &t->place, a, &t->zones);
+	struct attention_request attention = { .place = &t->place, .zones = &t->zones, .B = q->B,
+					       .threads = threads_count(), .gradients = q->gradients };
+	t->attention = attention_place(&attention, a);
+	place_activations(t, a);
+	if (q->gradients)
+		place_gradients(t, a);
+	place_scratch(t, a);
+	return placed;
+}
+
+static struct err check(const struct transformer_request *q, const struct method *scaling)
+{
+	struct place p = place_of(&q->model->options);
+	double largest = q->positions ? q->positions[q->T - 1] : q->T - 1;
+	if ((int64_t)q->B * q->T > INT32_MAX)
+		return err_usage("Choose a smaller batch or length.", "a batch of %d sequences of %d tokens is too large", q->B,
+				 q->T);
+	if (p.position->reach)
+		TRY(p.position->reach(&p, largest));
+	return scaling_check(scaling, &q->model->options, largest + 1);
+}
+
+static struct method scaling_or_none(const struct transformer_request *q)
+{
+	return q->scaling ? *q->scaling : method_default(scaling_at(0));
+}
+
+struct err transformer_bytes(const struct transformer_request *request, size_t *bytes)
+{
+	struct method scaling = scaling_or_none(request);
+	struct arena measure = { 0 };
+	TRY(check(request, &scaling));
+	place(request, &scaling, &measure);
+	*bytes = measure.used;
+	return OK;
+}
+
+struct err transformer_open(const struct transformer_request *request, struct transformer **out)
+{
+	struct method scaling = scaling_or_none(request);
+	struct arena memory;
+	size_t bytes;
+	*out = NULL;
+	TRY(transformer_bytes(request, &bytes));
+	TRY(arena_reserve(&memory, bytes, "the batch"));
+	*out = place(request, &scaling, &memory);
+	(*out)->memory = memory;
+	return OK;
+}
+
+void transformer_close(struct transformer *t)
+{
+	if (!t)
+		return;
+	/* The workspace stands in the arena it describes. */
+	struct arena memory = t->memory;
+	arena_free(&memory);
+}

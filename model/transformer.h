@@ -1,0 +1,56 @@
+#ifndef ROPEWALK_TRANSFORMER_H
+#define ROPEWALK_TRANSFORMER_H
+
+#include "model/layout.h"
+#include "model/position/scaling.h"
+
+/* A model is what a file holds: options, layout and values. */
+struct model {
+	struct model_options options;
+	int V;
+	struct layout layout;
+	real *value; /* [layout.size] */
+	struct arena memory;
+};
+
+/* Builds the layout and reserves zeroed values; layout_initialise or a file fills them. model_close takes a zeroed
+ * struct too. */
+struct err model_open(const struct model_options *options, int V, struct model *out);
+void model_close(struct model *m);
+
+/* A transformer is a model's workspace for batches of one shape: B sequences of T tokens at given positions under one
+ * scaling. Its memory grows linearly with B T. It may be used again and again; the model's values may change between
+ * calls. */
+struct transformer;
+
+struct transformer_request {
+	const struct model *model;
+	int B, T;
+	const double *positions;      /* [T], copied; NULL: 0 .. T - 1 */
+	const struct method *scaling; /* NULL: none */
+	bool gradients;               /* keeps what transformer_backward needs */
+};
+
+/* Checks the request (length against the encoding's reach, scaling against encoding, memory against the machine) and
+ * opens; transformer_bytes only measures what it would reserve. */
+struct err transformer_open(const struct transformer_request *request, struct transformer **out);
+struct err transformer_bytes(const struct transformer_request *request, size_t *bytes);
+void transformer_close(struct transformer *t);
+
+/* What a forward pass found. Arrays are the transformer's own, valid until the next call. */
+struct outcome {
+	int64_t scored;
+	double nll_sum;      /* nats, over scored tokens, summed in double in index order */
+	int64_t correct;     /* scored tokens whose target is the likeliest token (ties: the lowest id) */
+	const double *nll;   /* [B][T], 0 where not scored */
+	const int32_t *best; /* [B][T] likeliest token, -1 where not scored */
+};
+
+/* token [B][T]; target [B][T], -1 where not scored; ids outside 0 .. V - 1 are a BUG. Logits are computed at scored
+ * positions only, unless `logits` [B][T][V] is given, which then takes all of them. */
+struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits);
+
+/* Gradient of the mean NLL over the scored tokens of the last forward pass, into `gradient` [layout.size], overwritten. */
+void transformer_backward(struct transformer *t, real *gradient);
+
+#endif

@@ -1,0 +1,306 @@
+#include "model/weights.h"
+
+#include "model/base/stb.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define FORMAT "ropewalk-1"
+
+/* XXH3-128 over the tensors in the layout's order, as 32 hex digits. */
+static void checksum(const struct tensor *tensor, int count, char text[33])
+{
+	XXH3_state_t *state = XXH3_createState();
+	BUG_IF(!state, "no memory for a checksum");
+	XXH3_128bits_reset(state);
+	for (int i = 0; i < count; i++)
+		XXH3_128bits_update(state, tensor[i].data, (size_t)tensor_items(&tensor[i]) * dtype_size(tensor[i].dtype));
+	XXH128_hash_t hash = XXH3_128bits_digest(state);
+	XXH3_freeState(state);
+	snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+static struct tensor tensor_of(const struct parameter *p, const real *value)
+{
+	struct tensor t = { .name = p->name, .dtype = REAL_DTYPE, .data = value + p->offset };
+	if (p->rows)
+		t.shape[t.rank++] = p->rows;
+	t.shape[t.rank++] = p->columns;
+	return t;
+}
+
+/* The options as one JSON object of texts. */
+static char *options_json(const struct model_options *options)
+{
+	json_t *object = json_object();
+	for (const struct option *o = model_option_rows; o->name; o++) {
+		struct text_builder b = { 0 };
+		const char *field = (const char *)options + o->offset;
+		if (o->kind == OPTION_METHOD)
+			method_identity((const struct method *)(const void *)field, &b);
+		else
+			option_print(o, *(const union option_value *)(const void *)field, &b);
+		json_object_set_new(object, o->name, json_string(b.data));
+		text_builder_free(&b);
+	}
+	char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(object);
+	BUG_IF(!text, "no memory for a model's options");
+	return text;
+}
+
+struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count)
+{
+	struct tensor *tensor = NULL;
+	struct metadata *metadata = NULL;
+	char sum[33], V[16], *options = options_json(&m->options);
+	for (int i = 0; i < layout_count(&m->layout); i++)
+		arrput(tensor, tensor_of(&m->layout.parameter[i], m->value));
+	checksum(tensor, (int)arrlen(tensor), sum);
+	snprintf(V, sizeof V, "%d", m->V);
+	const struct metadata own[] = { { "format", FORMAT }, { "options", options }, { "rope_layout", "adjacent" },
+					{ "vocabulary", V },  { "xxh3_128", sum } };
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		arrput(metadata, own[i]);
+	for (int i = 0; i < extra_count; i++)
+		arrput(metadata, extra[i]);
+	struct err e = safetensors_write(path, tensor, (int)arrlen(tensor), metadata, (int)arrlen(metadata));
+	arrfree(tensor);
+	arrfree(metadata);
+	free(options);
+	return e;
+}
+
+bool weights_ours(const struct safetensors *file)
+{
+	const char *format = safetensors_metadata(file, "format");
+	return format && !strncmp(format, "ropewalk-", 9);
+}
+
+static struct err set_option(const struct option *o, const char *text, struct model_options *options)
+{
+	char *field = (char *)options + o->offset;
+	if (o->kind == OPTION_METHOD)
+		return method_parse(o->name, o->family, text, (struct method *)(void *)field);
+	return option_parse(o, text, (union option_value *)(void *)field);
+}
+
+static struct err options_of(const json_t *object, struct model_options *options)
+{
+	const char *key;
+	json_t *value;
+	for (const struct option *o = model_option_rows; o->name; o++) {
+		const char *text = json_string_value(json_object_get(object, o->name));
+		if (!text)
+			return err_usage(NULL, "its metadata lack the option %s", o->name);
+		TRY(set_option(o, text, options));
+	}
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+		const struct option *o = model_option_rows;
+		while (o->name && strcmp(o->name, key))
+			o++;
+		if (!o->name)
+			return err_usage("It was written by another version of the program.",
+					 "its metadata have the unknown option %s", key);
+	}
+	return OK;
+}
+
+struct err weights_options(const struct safetensors *file, struct model_options *options, int *V)
+{
+	const char *format = safetensors_metadata(file, "format"), *text = safetensors_metadata(file, "options");
+	const char *vocabulary = safetensors_metadata(file, "vocabulary"), *layout = safetensors_metadata(file, "rope_layout");
+	int64_t tokens;
+	if (!format || strcmp(format, FORMAT))
+		return err_usage("It was written by another version of the program.", "format %s where %s is read",
+				 format ? format : "none", FORMAT);
+	if (!layout || strcmp(layout, "adjacent"))
+		return err_usage(NULL, "rope_layout %s where adjacent pairs are read", layout ? layout : "none");
+	if (!vocabulary || !text_to_integer(vocabulary, &tokens) || tokens < 1 || tokens > 1 << 24)
+		return err_usage(NULL, "its metadata have no usable vocabulary");
+	json_t *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	struct err e = json_is_object(object) ? options_of(object, options) :
+						err_usage(NULL, "its metadata have no usable options");
+	json_decref(object);
+	*V = (int)tokens;
+	return e;
+}
+
+/* A tensor by its own name or by one that other programs use. */
+static const struct tensor *find(const struct safetensors *file, const char *prefix, const char *name, bool aliases)
+{
+	char text[256];
+	int layer, end = 0;
+	snprintf(text, sizeof text, "%s%s", prefix, name);
+	const struct tensor *t = safetensors_find(file, text);
+	if (t || !aliases)
+		return t;
+	if (!strcmp(name, "model.position.table")) {
+		snprintf(text, sizeof text, "%spos_emb.weight", prefix);
+		t = safetensors_find(file, text);
+		snprintf(text, sizeof text, "%st5.table", prefix);
+		return t ? t : safetensors_find(file, text);
+	}
+	if (sscanf(name, "model.layers.%d.self_attn.position.table%n", &layer, &end) == 1 && end && !name[end]) {
+		snprintf(text, sizeof text, "%st5.layers.%d.table", prefix, layer);
+		return safetensors_find(file, text);
+	}
+	return NULL;
+}
+
+static void shape_text(const struct tensor *t, char text[128])
+{
+	size_t used = 0;
+	text[0] = 0;
+	for (int i = 0; i < t->rank && used < 100; i++)
+		used += (size_t)snprintf(text + used, 128 - used, "%s%lld", i ? " x " : "", (long long)t->shape[i]);
+}
+
+static bool same_shape(const struct tensor *a, const struct tensor *b)
+{
+	return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]);
+}
+
+/* pos_emb.weight and t5.table both stand for model.position.table; take the one of the right shape. */
+static const struct tensor *find_shaped(const struct safetensors *file, const char *prefix, const struct tensor *want,
+					bool aliases)
+{
+	const struct tensor *t = find(file, prefix, want->name, aliases);
+	if (t && aliases && !same_shape(t, want)) {
+		char text[256];
+		snprintf(text, sizeof text, "%st5.table", prefix);
+		const struct tensor *other = safetensors_find(file, text);
+		if (!strcmp(want->name, "model.position.table") && other && same_shape(other, want))
+			return other;
+	}
+	return t;
+}
+
+static struct err fill(struct model *m, const struct safetensors *file, const char *prefix, bool exact,
+		       const struct tensor ***used)
+{
+	for (int i = 0; i < layout_count(&m->layout); i++) {
+		const struct parameter *p = &m->layout.parameter[i];
+		struct tensor want = tensor_of(p, m->value);
+		const struct tensor *t = find_shaped(file, prefix, &want, !exact);
+		char have[128], need[128];
+		if (!t)
+			return err_usage("Is it a model of this encoding and number of layers?", "tensor %s%s is missing", prefix,
+					 p->name);
+		if (!same_shape(t, &want)) {
+			shape_text(t, have);
+			shape_text(&want, need);
+			return err_usage("Do width, heads, hidden, layers and train_length fit the file?",
+					 "tensor %s is %s where the options ask for %s", t->name, have, need);
+		}
+		TRY(tensor_to_real(t, m->value + p->offset));
+		arrput(*used, t);
+	}
+	return OK;
+}
+
+static bool is_used(const struct tensor *const *used, const struct tensor *t)
+{
+	for (int i = 0; i < (int)arrlen(used); i++)
+		if (used[i] == t)
+			return true;
+	return false;
+}
+
+static struct err check_rest(const struct safetensors *file, const struct tensor *const *used, bool exact,
+			     struct text_builder *ignored)
+{
+	for (int i = 0; i < file->count; i++) {
+		if (is_used(used, &file->tensor[i]))
+			continue;
+		if (exact)
+			return err_usage(NULL, "tensor %s does not belong to this model", file->tensor[i].name);
+		if (ignored)
+			text_add(ignored, "%s%s", ignored->size ? ", " : "", file->tensor[i].name);
+	}
+	return OK;
+}
+
+static struct err check_sum(const struct model *m, const struct safetensors *file, const struct tensor *const *used)
+{
+	struct tensor *tensor = NULL;
+	char sum[33];
+	const char *written = safetensors_metadata(file, "xxh3_128");
+	(void)m;
+	for (int i = 0; i < (int)arrlen(used); i++)
+		arrput(tensor, *used[i]);
+	checksum(tensor, (int)arrlen(tensor), sum);
+	arrfree(tensor);
+	if (written && !strcmp(written, sum))
+		return OK;
+	return err_usage("The file was changed or damaged after it was written.",
+			 "its data have the checksum %s, and %s was written", sum, written ? written : "none");
+}
+
+struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix, bool exact,
+			struct text_builder *ignored)
+{
+	const struct tensor **used = NULL;
+	struct err e = fill(m, file, prefix, exact, &used);
+	if (!e.code)
+		e = check_rest(file, used, exact, ignored);
+	if (!e.code && exact)
+		e = check_sum(m, file, used);
+	arrfree(used);
+	return err_at(e, "%s", path);
+}
+
+static int64_t side(const struct safetensors *file, const char *prefix, const char *name, int axis)
+{
+	const struct tensor *t = find(file, prefix, name, true);
+	return t && t->rank == 2 ? t->shape[axis] : 0;
+}
+
+struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
+			 struct model_options *options, int *V)
+{
+	char name[128];
+	int64_t tokens = side(file, prefix, "model.embed_tokens.weight", 0);
+	options->width = side(file, prefix, "model.embed_tokens.weight", 1);
+	if (tokens < 1 || tokens > 1 << 24 || options->width < 1 || options->width > 65536)
+		return err_usage("Tensors are named as in Hugging Face's LLaMA; --prefix names what stands before.",
+				 "%s: no usable tensor %smodel.embed_tokens.weight", path, prefix);
+	*V = (int)tokens;
+	for (options->layers = 0; options->layers < 1000; options->layers++) {
+		snprintf(name, sizeof name, "model.layers.%d.self_attn.q_proj.weight", (int)options->layers);
+		if (!find(file, prefix, name, false))
+			break;
+	}
+	if (!options->layers)
+		return err_usage(NULL, "%s: no tensor %smodel.layers.0.self_attn.q_proj.weight", path, prefix);
+	options->hidden = side(file, prefix, "model.layers.0.mlp.gate_proj.weight", 0);
+	options->tied = !find(file, prefix, "lm_head.weight", false);
+	if (!strcmp(options->encoding.entry->name, "learned")) {
+		int64_t rows = side(file, prefix, "model.position.table", 0);
+		options->train_length = rows ? rows : options->train_length;
+	}
+	return OK;
+}
+
+struct err weights_read(const char *path, struct model *out)
+{
+	struct safetensors file = { 0 };
+	struct model_options options = { 0 };
+	int V = 0;
+	*out = (struct model){ 0 };
+	TRY(safetensors_read(path, &file));
+	struct err e = weights_ours(&file) ? weights_options(&file, &options, &V) :
+					     err_usage("Models of other programs are read by forward alone.",
+						       "it was not written by ropewalk");
+	e = err_at(e, "%s", path);
+	if (!e.code)
+		e = model_open(&options, V, out);
+	if (!e.code)
+		e = weights_fill(out, &file, path, "", true, NULL);
+	if (e.code)
+		model_close(out);
+	safetensors_free(&file);
+	return e;
+}

@@ -1,0 +1,34 @@
+#ifndef ROPEWALK_WEIGHTS_H
+#define ROPEWALK_WEIGHTS_H
+
+#include "model/base/safetensors.h"
+#include "model/transformer.h"
+
+/* A model and a safetensors file. Ours carry metadata: "format" "ropewalk-1", "options" (a JSON object of texts, by
+ * option name), "rope_layout" "adjacent", "vocabulary", and "xxh3_128" of the data. */
+
+/* Writes atomically. `extra` metadata (may be NULL) is added: what data and training the model comes from. */
+struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count);
+
+/* Does the file carry our metadata? */
+bool weights_ours(const struct safetensors *file);
+
+/* The options a file of ours was written with. */
+struct err weights_options(const struct safetensors *file, struct model_options *options, int *V);
+
+/* Fills an open model from the file's tensors, named `prefix` (may be "") and then as in the layout, or by one of the
+ * accepted other names (pos_emb.weight, t5.table, t5.layers.N.table). Every tensor of the layout must be there in its
+ * shape. With `exact` a tensor that the layout lacks is an error and the checksum must agree; without, the names of such
+ * tensors are appended to `ignored` (may be NULL). */
+struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix, bool exact,
+			struct text_builder *ignored);
+
+/* Sizes of a file that is not ours, from the shapes of its tensors: layers, width, hidden, tied, V, and for a learned
+ * table train_length; heads, encoding and the rest stay as in `options`. */
+struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
+			 struct model_options *options, int *V);
+
+/* Reads a file of ours whole: options, layout, values. */
+struct err weights_read(const char *path, struct model *out);
+
+#endif
