@@ -78,12 +78,17 @@ static void enter_group(struct attention *a, int group)
 	a->angles_of = group;
 }
 
-static void prepare(struct attention *a, const struct attention_layer *l)
+static struct prepared prepare(struct attention *a, const struct attention_layer *l)
 {
-	const struct position *position = a->place->position;
-	struct prepared to = { .table = a->table, .inv_freq = a->learns_frequencies ? a->zones->zone[0].inv_freq : NULL };
-	if (position->prepare)
-		position->prepare(a->place, l->own, &to);
+	struct zone *z = &a->zones->zone[0];
+	struct prepared to = { .table = a->table };
+	if (a->learns_frequencies) {
+		to.inv_freq = z->inv_freq;
+		to.attention_factor = &z->attention_factor;
+	}
+	if (a->place->position->prepare)
+		a->place->position->prepare(a->place, l->own, &to);
+	return to;
 }
 
 struct job {
@@ -163,15 +168,13 @@ void attention_backward(struct attention *a, const struct attention_layer *l, co
 {
 	const struct position *position = a->place->position;
 	struct job job = { .a = a, .l = l, .d_output = d_output, .d_qkv = d_qkv, .d_gate = d_gate };
-	prepare(a, l);
+	struct prepared made = prepare(a, l);
 	for (int group = 0; group < a->zones->count; group += a->together) {
 		enter_group(a, group);
 		threads_each(a->B * a->H, backward_job, &job);
 	}
 	if (!position->prepare_back)
 		return;
-	struct prepared made = { .table = a->table,
-				 .inv_freq = a->learns_frequencies ? a->zones->zone[0].inv_freq : NULL };
 	sum_slots(a);
 	position->prepare_back(a->place, l->own, &made, a->d_table, a->d_frequency,
 			       a->learns_frequencies ? a->d_frequency[a->D / 2] : 0, own);

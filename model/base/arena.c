@@ -31,13 +31,14 @@ struct err arena_reserve(struct arena *a, size_t bytes, const char *what)
 		return err_usage("Choose a smaller batch, length, width or number of layers.",
 				 "%s needs %s, and %s are available", what, memory_text(bytes, need),
 				 memory_text(available, have));
-	size_t padded = (bytes + ARENA_ALIGNMENT) & ~(size_t)(ARENA_ALIGNMENT - 1);
+	size_t padded = (bytes + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+	padded += padded == 0 ? ARENA_ALIGNMENT : 0;
 	a->base = aligned_alloc(ARENA_ALIGNMENT, padded);
 	if (!a->base)
 		return err_failed("Choose a smaller batch, length, width or number of layers.",
 				  "%s: no memory for %s", what, memory_text(bytes, need));
 	memset(a->base, 0, padded);
-	a->size = bytes;
+	a->size = padded;
 	return OK;
 }
 

@@ -31,8 +31,9 @@ struct place_gradients {
 
 /* What `prepare` makes of the parameters once a layer. */
 struct prepared {
-	real *table;     /* [H][table_reals] */
-	double *inv_freq; /* [F] for `rotate`, if the encoding `prepares_inv_freq`; else NULL */
+	real *table;              /* [H][table_reals] */
+	double *inv_freq;         /* [F] and */
+	double *attention_factor; /* [1] for `rotate`, if the encoding `prepares_inv_freq`; else NULL */
 };
 
 /* Rows of one head's queries or keys to rotate. */
@@ -93,7 +94,7 @@ struct position {
 
 	/* Once a layer: parameters -> table; gradient of the table, summed over sequences, -> parameter gradients. */
 	size_t (*table_reals)(const struct place *p); /* a head's share; NULL: no table */
-	bool prepares_inv_freq;                       /* `prepare` also sets inv_freq; such an encoding takes no scaling */
+	bool prepares_inv_freq;                       /* `prepare` also sets these two; such an encoding takes no scaling */
 	void (*prepare)(const struct place *p, struct place_parameters own, struct prepared *to);
 	void (*prepare_back)(const struct place *p, struct place_parameters own, const struct prepared *made,
 			     const real *d_table, const double *d_inv_freq, double d_attention_factor,

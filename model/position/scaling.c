@@ -109,16 +109,29 @@ static void dynamic_frequencies(const struct scaling_request *r, double *inv_fre
 	ntk_by(r, dynamic_ratio(r), inv_freq, attention_factor);
 }
 
-static int dynamic_block(const struct scaling_request *r)
+/* A zone for each block of queries, keys rotated anew for each. */
+static void dynamic_zones(const struct method *scaling, const struct model_options *o, const struct place *p,
+			  struct arena *a, struct zones *out)
 {
-	return (int)r->method->value[BLOCK].integer;
+	int64_t block = scaling->value[BLOCK].integer;
+	if (block < 1 || block > p->T)
+		block = p->T;
+	int count = (int)((p->T + block - 1) / block);
+	struct zone *zone = ARENA_TAKE(a, struct zone, (size_t)count);
+	for (int n = 0; n < count; n++) {
+		int64_t begin = n * block, end = begin + block < p->T ? begin + block : p->T;
+		struct zone z = zone_plain(scaling, o, p, a, (int)begin, (int)end);
+		if (zone)
+			zone[n] = z;
+	}
+	*out = (struct zones){ .zone = zone, .count = count, .together = 1 };
 }
 
 const struct scaling scaling_dynamic = {
 	.entry = { .name = "dynamic", .help = "ntk by the length reached so far", .options = dynamic_options },
 	.check = ntk_check,
 	.frequencies = dynamic_frequencies,
-	.block = dynamic_block,
+	.zones = dynamic_zones,
 	.ratio = dynamic_ratio,
 };
 
@@ -161,42 +174,39 @@ struct err scaling_check(const struct method *scaling, const struct model_option
 	return s->check ? s->check(&r) : OK;
 }
 
-/* A zone of queries begin .. end - 1 that see every key up to their own, at the sequence's positions. */
-static struct zone plain_zone(const struct place *p, struct arena *a, int begin, int end)
+struct zone zone_plain(const struct method *scaling, const struct model_options *o, const struct place *p,
+		       struct arena *a, int begin, int end)
 {
+	struct zone z = { .begin = begin, .end = end, .attention_factor = 1 };
 	int *low = ARENA_TAKE(a, int, (size_t)(end - begin)), *high = ARENA_TAKE(a, int, (size_t)(end - begin));
-	double *inv_freq = p->position->rotate ? ARENA_TAKE(a, double, (size_t)p->D / 2) : NULL;
-	for (int i = begin; low && i < end; i++) {
+	if (p->position->rotate)
+		z.inv_freq = ARENA_TAKE(a, double, (size_t)p->D / 2);
+	if (!a->base)
+		return z;
+	for (int i = begin; i < end; i++) {
 		low[i - begin] = 0;
 		high[i - begin] = i + 1;
 	}
-	return (struct zone){
-		.begin = begin, .end = end, .low = low, .high = high,
-		.query_position = p->positions ? p->positions + begin : NULL, .key_position = p->positions,
-		.inv_freq = inv_freq, .attention_factor = 1,
-	};
+	z.low = low;
+	z.high = high;
+	z.query_position = p->positions + begin;
+	z.key_position = p->positions;
+	if (p->position->rope_theta) {
+		struct scaling_request r = scaling_request(scaling, o, p->positions[end - 1] + 1);
+		scaling_of(scaling)->frequencies(&r, z.inv_freq, &z.attention_factor);
+	}
+	return z;
 }
 
 void scaling_zones(const struct method *scaling, const struct model_options *o, const struct place *p, struct arena *a,
 		   struct zones *out)
 {
-	const struct scaling *s = scaling_of(scaling);
-	struct scaling_request r = scaling_request(scaling, o, 0);
-	int block = s->block ? s->block(&r) : 0;
-	if (block < 1 || block > p->T)
-		block = p->T;
-	int count = (p->T + block - 1) / block;
-	struct zone *zone = ARENA_TAKE(a, struct zone, (size_t)count);
-	for (int n = 0; n < count; n++) {
-		int begin = n * block, end = p->T - begin > block ? begin + block : p->T;
-		struct zone z = plain_zone(p, a, begin, end);
-		if (!zone)
-			continue;
-		if (z.inv_freq && p->position->rope_theta) {
-			r = scaling_request(scaling, o, p->positions[end - 1] + 1);
-			s->frequencies(&r, z.inv_freq, &z.attention_factor);
-		}
-		zone[n] = z;
+	if (scaling_of(scaling)->zones) {
+		scaling_of(scaling)->zones(scaling, o, p, a, out);
+		return;
 	}
-	*out = (struct zones){ .zone = zone, .count = count, .together = 1 };
+	struct zone *zone = ARENA_TAKE(a, struct zone, 1), z = zone_plain(scaling, o, p, a, 0, p->T);
+	if (zone)
+		*zone = z;
+	*out = (struct zones){ .zone = zone, .count = 1, .together = 1 };
 }

@@ -39,11 +39,11 @@ struct scaling {
 	struct entry entry;
 	/* Refuses what it cannot take (ntk with head_dim 2). May be NULL. */
 	struct err (*check)(const struct scaling_request *r);
-	/* inv_freq [F] and attention factor of the whole sequence, one zone with identity maps ... */
+	/* inv_freq [F] and attention factor for the request's length. */
 	void (*frequencies)(const struct scaling_request *r, double *inv_freq, double *attention_factor);
-	/* ... unless it has queries of a block (of this many; 0: the whole sequence) use frequencies of their own, those of
-	 * the length that ends with the block. NULL: never. */
-	int (*block)(const struct scaling_request *r);
+	/* Its zones, where they are not one zone of all queries at the sequence's own positions. May be NULL. */
+	void (*zones)(const struct method *scaling, const struct model_options *options, const struct place *p,
+		      struct arena *a, struct zones *out);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */
 	double (*ratio)(const struct scaling_request *r);
 };
@@ -63,6 +63,11 @@ static inline const struct scaling *scaling_of(const struct method *m)
 /* Checks that the scaling can be used with this encoding: only `none` where the encoding does not rotate by fixed
  * frequencies, or for options it cannot take. `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
+
+/* For `zones` hooks: a zone of queries begin .. end - 1 that see every key up to their own, at the sequence's positions,
+ * with the frequencies of the length that ends with the last of them. */
+struct zone zone_plain(const struct method *scaling, const struct model_options *options, const struct place *p,
+		       struct arena *a, int begin, int end);
 
 /* The request a scaling answers, resolved: for records, inspection and tests. */
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options, double length);

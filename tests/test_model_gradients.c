@@ -1,0 +1,150 @@
+#include "model/base/blas.h"
+#include "model/gradcheck.h"
+#include "tests/model_case.h"
+#include "tests/throwaway.h"
+
+#include <stdio.h>
+
+/* The backward pass against directional differences: every tensor, every encoding, the throwaway ones, every scaling. In
+ * the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
+
+#ifdef ROPEWALK_DOUBLE
+#define LIMIT 1e-7
+#else
+#define LIMIT 0.3
+#endif
+#define DIRECTIONS 2
+
+static void check_case(const struct model_options *o, const struct method *scaling, int B, int T, const double *positions,
+		       const char *what)
+{
+	struct model_case c;
+	case_open_method(&c, o, scaling, B, T, positions);
+	struct gradcheck g = gradcheck(&c.model, c.transformer, c.token, c.target, DIRECTIONS, 11, c.gradient);
+	if (!(g.error < LIMIT))
+		fail_msg("%s, T = %d: %s is off by %.3g", what, T, g.worst->name, g.error);
+	assert_int_equal(g.tensors, layout_count(&c.model.layout));
+	case_close(&c);
+}
+
+static void check_encoding(struct method encoding)
+{
+	struct model_options o = small_options("nope");
+	struct method none = method_default(scaling_at(0));
+	o.encoding = encoding;
+	check_case(&o, &none, 3, (int)o.train_length, NULL, encoding.entry->name);
+	/* Longer than trained, over the borders of the blocks of queries and of keys. */
+	check_case(&o, &none, 2, 150, NULL, encoding.entry->name);
+}
+
+/* The encoding with options under which it takes any length. */
+static struct method any_length(const struct entry *entry)
+{
+	struct method m = method_default(entry);
+	int overflow = method_find(entry, "overflow");
+	if (overflow >= 0)
+		assert_ok(method_parse("encoding", position_at, "learned(overflow=clamp)", &m));
+	return m;
+}
+
+static void test_every_encoding(void **state)
+{
+	(void)state;
+	int count = 0;
+	for (; position_at(count); count++)
+		check_encoding(any_length(position_at(count)));
+	assert_true(count >= 6);
+}
+
+static void test_throwaway_encodings(void **state)
+{
+	(void)state;
+	for (int i = 0; throwaway_encodings[i]; i++) {
+		position_verify(throwaway_encodings[i]);
+		check_encoding(method_default(&throwaway_encodings[i]->entry));
+	}
+}
+
+static void test_options_of_encodings(void **state)
+{
+	static const char *const label[] = { "learned(overflow=interpolate)", "learned(overflow=random)", "alibi(slopes=spread)",
+					     "t5(buckets=5,max_distance=40)", "sinusoidal(scale=0.5)", "rope(theta=10000)" };
+	struct method none = method_default(scaling_at(0));
+	(void)state;
+	for (size_t i = 0; i < sizeof label / sizeof label[0]; i++) {
+		struct model_options o = small_options(label[i]);
+		check_case(&o, &none, 2, 41, NULL, label[i]);
+	}
+}
+
+static void test_every_scaling(void **state)
+{
+	struct model_options o = small_options("rope");
+	(void)state;
+	for (int i = 0; scaling_at(i); i++) {
+		struct method m = method_default(scaling_at(i));
+		check_case(&o, &m, 2, 70, NULL, m.entry->name);
+	}
+	struct method blocks;
+	assert_ok(method_parse("scaling", scaling_at, "dynamic(block=24)", &blocks));
+	check_case(&o, &blocks, 2, 150, NULL, "dynamic(block=24)");
+	struct method clipped = method_default(&throwaway_clipped.entry);
+	check_case(&o, &clipped, 2, 150, NULL, "two zones");
+}
+
+static void test_strange_positions(void **state)
+{
+	double positions[70];
+	struct method none = method_default(scaling_at(0));
+	(void)state;
+	/* They repeat, skip and are not whole. */
+	for (int t = 0; t < 70; t++)
+		positions[t] = t / 3 * 2 + (t % 3 == 2) * 0.75;
+	for (int i = 0; position_at(i); i++) {
+		struct model_options o = small_options("nope");
+		o.encoding = any_length(position_at(i));
+		check_case(&o, &none, 2, 70, positions, o.encoding.entry->name);
+	}
+	for (int i = 0; throwaway_encodings[i]; i++) {
+		struct model_options o = small_options("nope");
+		o.encoding = method_default(&throwaway_encodings[i]->entry);
+		check_case(&o, &none, 2, 70, positions, o.encoding.entry->name);
+	}
+}
+
+static void test_shapes(void **state)
+{
+	struct model_options o = small_options("rope");
+	struct method none = method_default(scaling_at(0));
+	(void)state;
+	o.tied = 1;
+	check_case(&o, &none, 3, 9, NULL, "tied");
+	o.hidden = 0;
+	check_case(&o, &none, 3, 9, NULL, "tied, no MLP");
+	o.tied = 0;
+	check_case(&o, &none, 1, 7, NULL, "no MLP");
+	o = small_options("rope");
+	o.width = 30;
+	o.heads = 3;
+	o.hidden = 17;
+	o.layers = 1;
+	check_case(&o, &none, 5, 67, NULL, "odd sizes");
+	o.width = 2;
+	o.heads = 1;
+	check_case(&o, &none, 2, 1, NULL, "one token");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_encoding), cmocka_unit_test(test_throwaway_encodings),
+		cmocka_unit_test(test_options_of_encodings), cmocka_unit_test(test_every_scaling),
+		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),
+	};
+	struct err e = blas_start(0);
+	if (e.code) {
+		fprintf(stderr, "%s\n", e.text);
+		return 1;
+	}
+	return cmocka_run_group_tests_name("model gradients", tests, NULL, NULL);
+}
