@@ -1,0 +1,218 @@
+#include "eval/perplexity.h"
+
+#include "data/batch.h"
+#include "eval/tally.h"
+#include "model/base/threads.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Sequences go through the model in lots of about this many tokens: enough to fill the matrix products, and memory
+ * grows with the length alone. */
+enum { LOT_TOKENS = 4096 };
+
+struct evaluation {
+	const struct eval_request *request;
+	const struct method *method; /* the task */
+	int lot;                     /* sequences in each; the last may be smaller */
+	struct batch batch;
+	struct transformer *transformer;
+	struct outcome outcome;      /* of this lot */
+	struct arena memory;
+	double *p;                   /* [lot][length] */
+	struct baseline_tally *baseline; /* [lot][references] of this lot */
+	struct baseline_tally sum[EVAL_REFERENCES];
+	struct eval_result *result;
+};
+
+/* Lots of even size: as few as LOT_TOKENS allows, and then as small as that number allows. */
+static int lot_size(int sequences, int length)
+{
+	int most = length < LOT_TOKENS ? LOT_TOKENS / length : 1;
+	int lots = (sequences - 1) / most + 1;
+	return (sequences - 1) / lots + 1;
+}
+
+static struct transformer_request request_of(const struct eval_request *r, int lot, const double *positions)
+{
+	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length, .positions = positions,
+					     .scaling = r->scaling };
+}
+
+static struct batch_source source_of(const struct eval_request *r)
+{
+	return (struct batch_source){ .task = &r->data->task, .train_length = (int)r->model->options.train_length,
+				      .length = r->length, .seed = r->eval_seed, .stream = STREAM_REPORT };
+}
+
+static struct err check_vocabulary(const struct eval_request *r)
+{
+	int V = task_of(&r->data->task)->vocabulary(&r->data->task);
+	if (r->model->V == V)
+		return OK;
+	return err_usage("Give the --task the model was trained on.", "the model has %d tokens, the task %s has %d",
+			 r->model->V, r->data->task.entry->name, V);
+}
+
+static struct err check_lot(const struct eval_request *r, const double *positions)
+{
+	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
+	size_t bytes, available = memory_available();
+	TRY(transformer_bytes(&lot, &bytes));
+	if (bytes <= available)
+		return OK;
+	char need[32], have[32];
+	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s are available",
+			 r->length, memory_text(bytes, need), memory_text(available, have));
+}
+
+struct err eval_check(const struct eval_request *request)
+{
+	struct batch_source source = source_of(request);
+	struct batch first;
+	TRY(check_vocabulary(request));
+	struct err e = batch_open(&source, 1, &first);
+	if (!e.code)
+		e = check_lot(request, first.positions);
+	batch_close(&first);
+	return e;
+}
+
+static int count_references(const struct task *task)
+{
+	int count = 0;
+	while (task->references && task->references[count].name)
+		count++;
+	BUG_IF(count > EVAL_REFERENCES, "%s: more than %d references", task->entry.name, EVAL_REFERENCES);
+	return count;
+}
+
+static void place(struct arena *a, struct evaluation *e)
+{
+	e->p = ARENA_TAKE(a, double, (size_t)e->lot * (size_t)e->request->length);
+	e->baseline = ARENA_TAKE(a, struct baseline_tally, (size_t)e->lot * EVAL_REFERENCES);
+}
+
+static struct err result_open(const struct eval_request *r, struct eval_result *out)
+{
+	const struct task *task = task_of(&r->data->task);
+	out->groups = eval_group_names(task, out->group);
+	out->sequences = r->sequences;
+	out->references = count_references(task);
+	out->tally = calloc((size_t)r->sequences * (size_t)out->groups, sizeof *out->tally);
+	if (!out->tally)
+		return err_failed("Choose fewer --sequences.", "no memory for the results of %d sequences",
+				  r->sequences);
+	return OK;
+}
+
+static struct err evaluation_open(struct evaluation *e)
+{
+	const struct eval_request *r = e->request;
+	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
+	TRY(check_vocabulary(r));
+	struct batch_source source = source_of(r);
+	TRY(batch_open(&source, e->lot, &e->batch));
+	struct transformer_request request = request_of(r, e->lot, e->batch.positions);
+	TRY(transformer_open(&request, &e->transformer));
+	struct arena measure = { 0 };
+	place(&measure, e);
+	TRY(arena_reserve(&e->memory, measure.used, "an evaluation"));
+	place(&e->memory, e);
+	TRY(result_open(r, e->result));
+	double reach = e->batch.positions[r->length - 1] + 1;
+	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, reach);
+	e->result->factor = scaling_factor(&scaling);
+	return OK;
+}
+
+static void evaluation_close(struct evaluation *e)
+{
+	transformer_close(e->transformer);
+	batch_close(&e->batch);
+	arena_free(&e->memory);
+}
+
+struct lot {
+	struct evaluation *evaluation;
+	int first;
+};
+
+static void score_sequence(int index, int thread, void *data)
+{
+	(void)thread;
+	const struct lot *lot = data;
+	struct evaluation *e = lot->evaluation;
+	const struct task *task = task_of(e->method);
+	int T = e->request->length;
+	size_t at = (size_t)index * (size_t)T, row = (size_t)(lot->first + index) * (size_t)e->result->groups;
+	struct sequence s = batch_sequence(&e->batch, index);
+	tally_sequence(task, &s, T, (int)e->request->model->options.train_length, e->outcome.nll + at,
+		       e->outcome.best + at, &e->result->tally[row]);
+	for (int i = 0; i < e->result->references; i++)
+		e->baseline[index * EVAL_REFERENCES + i] =
+			tally_baseline(e->method, &task->references[i], &s, T, e->p + at);
+}
+
+static void add_baselines(struct evaluation *e, int count)
+{
+	for (int index = 0; index < count; index++) {
+		for (int i = 0; i < e->result->references; i++) {
+			const struct baseline_tally *one = &e->baseline[index * EVAL_REFERENCES + i];
+			e->sum[i].scored += one->scored;
+			e->sum[i].nll_sum += one->nll_sum;
+			e->sum[i].p_sum += one->p_sum;
+		}
+	}
+}
+
+static void run_lot(struct evaluation *e, int first, int count)
+{
+	batch_make(&e->batch, (uint64_t)first, count);
+	e->outcome = transformer_forward(e->transformer, e->batch.token, e->batch.target, NULL);
+	struct lot lot = { e, first };
+	threads_each(count, score_sequence, &lot);
+	add_baselines(e, count);
+}
+
+static void finish(struct evaluation *e)
+{
+	struct eval_result *r = e->result;
+	for (int g = 0; g < r->groups; g++)
+		r->cell[g] = tally_cell(r->tally, r->sequences, r->groups, g);
+	tally_floors(e->method, e->request->length, r->cell);
+	for (int i = 0; i < r->references; i++) {
+		const struct task_reference *from = &task_of(e->method)->references[i];
+		const struct baseline_tally *sum = &e->sum[i];
+		r->reference[i] = (struct eval_reference){ .name = from->name, .group = from->group };
+		if (sum->scored == 0)
+			continue;
+		r->reference[i].perplexity = exp(sum->nll_sum / (double)sum->scored);
+		r->reference[i].accuracy = sum->p_sum / (double)sum->scored;
+	}
+}
+
+struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),
+		    void *data, struct eval_result *out)
+{
+	*out = (struct eval_result){ 0 };
+	int S = request->sequences, lot = lot_size(S, request->length);
+	struct evaluation e = { .request = request, .method = &request->data->task, .lot = lot, .result = out };
+	struct err error = evaluation_open(&e);
+	for (int first = 0; !error.code && first < S; first += lot) {
+		int count = S - first < lot ? S - first : lot;
+		run_lot(&e, first, count);
+		if (progress)
+			progress(data, (int64_t)(first + count) * request->length, (int64_t)S * request->length);
+	}
+	if (!error.code)
+		finish(&e);
+	evaluation_close(&e);
+	return error;
+}
+
+void eval_result_free(struct eval_result *r)
+{
+	free(r->tally);
+	*r = (struct eval_result){ 0 };
+}

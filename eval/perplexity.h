@@ -1,0 +1,78 @@
+#ifndef ROPEWALK_PERPLEXITY_H
+#define ROPEWALK_PERPLEXITY_H
+
+#include "data/options.h"
+#include "eval/options.h"
+#include "model/transformer.h"
+
+/* A trained model at one length under one scaling: NLL, perplexity, accuracy, by group. */
+
+#define EVAL_GROUPS (TASK_GROUPS + 3)
+
+/* The groups of a task's tables: its first ("recall"), near and far (the first divided by distance at train_length),
+ * its other groups, all. Returns how many; name[i] lives forever. */
+int eval_group_names(const struct task *task, const char *name[EVAL_GROUPS]);
+
+struct eval_request {
+	const struct model *model;
+	const struct data_options *data;
+	const struct method *scaling;
+	int length, sequences;
+	uint64_t eval_seed;
+};
+
+/* One group of one sequence. */
+struct eval_tally {
+	int64_t scored, correct;
+	double nll_sum;
+};
+
+/* One group over all sequences; where scored is 0 the rest is 0 and means nothing. */
+struct eval_cell {
+	int64_t scored;
+	double nll;        /* nats a scored token: sum over sequences / scored */
+	double nll_se;     /* sqrt(n/(n-1) sum over sequences (nll_sum - nll scored)^2) / scored; 0 for one sequence */
+	double perplexity; /* exp(nll) */
+	double floor;      /* of the best possible predictor */
+	double accuracy;   /* share of scored tokens whose target is the likeliest token */
+	double exact;      /* share of the sequences (those that have any of the group) with every target right */
+};
+
+/* A baseline of the task over the same sequences. */
+struct eval_reference {
+	const char *name;
+	int group;         /* index into the task's groups */
+	double perplexity; /* exp(mean -ln p) */
+	double accuracy;   /* mean p: how often a draw from it would be right */
+};
+#define EVAL_REFERENCES 4
+
+struct eval_result {
+	int groups;
+	const char *group[EVAL_GROUPS];
+	struct eval_cell cell[EVAL_GROUPS];
+	int sequences;
+	struct eval_tally *tally; /* [sequences][groups] */
+	double factor;            /* scaling_factor in force */
+	int references;
+	struct eval_reference reference[EVAL_REFERENCES];
+};
+
+/* multiples text ("1,2,1.5") to lengths; each multiple times train_length must be whole and the task able to make it. */
+struct err eval_lengths(const char *multiples, int train_length, const struct data_options *data, int **length,
+			double **multiple, int *count);
+
+/* scaling text ("none,ntk(factor=8)") to methods, duplicates refused. free() the array. */
+struct err eval_scalings(const char *text, struct method **method, int *count);
+
+/* Can this request run (scaling against encoding, length against the encoding's reach, memory)? */
+struct err eval_check(const struct eval_request *request);
+
+/* Sequences of stream `report`, index 0 .. sequences - 1, a few at a time, so memory is linear in the length.
+ * `progress` (may be NULL) is called after each lot with the tokens done and to do. eval_result_free takes a zeroed
+ * result. */
+struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),
+		    void *data, struct eval_result *out);
+void eval_result_free(struct eval_result *r);
+
+#endif

@@ -1,0 +1,399 @@
+#include "data/batch.h"
+#include "eval/perplexity.h"
+#include "model/base/blas.h"
+#include "model/base/threads.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { TRAIN_LENGTH = 40, RECALL = 0, NEAR, FAR, ECHO, ALL, GROUPS };
+
+static void assert_close(double value, double expected, double relative)
+{
+	if (!(fabs(value - expected) <= relative * fabs(expected)))
+		fail_msg("%.17g is not %.17g", value, expected);
+}
+
+static void assert_ok(struct err e)
+{
+	if (e.code)
+		fail_msg("%s", e.text);
+}
+
+static struct method chosen(const char *what, family_at family, const char *text)
+{
+	struct method m;
+	assert_ok(method_parse(what, family, text, &m));
+	return m;
+}
+
+/* An untrained model and what it takes to evaluate it. */
+struct setup {
+	struct model model;
+	struct data_options data;
+	struct method scaling;
+};
+
+static void setup_open(struct setup *s, const char *encoding, const char *scaling, uint64_t seed)
+{
+	struct model_options o = { .layers = 1, .width = 16, .heads = 2, .hidden = 16, .rms_eps = 1e-5,
+				   .train_length = TRAIN_LENGTH };
+	o.encoding = chosen("encoding", position_at, encoding);
+	s->data = (struct data_options){ .task = method_default(task_at(0)) };
+	s->scaling = chosen("scaling", scaling_at, scaling);
+	assert_ok(model_open(&o, task_of(&s->data.task)->vocabulary(&s->data.task), &s->model));
+	layout_initialise(&s->model.layout, seed, s->model.value);
+}
+
+static struct eval_request request_of(const struct setup *s, int length, int sequences)
+{
+	return (struct eval_request){ &s->model, &s->data, &s->scaling, length, sequences, 1 };
+}
+
+static struct eval_result evaluate(const struct setup *s, int length, int sequences)
+{
+	struct eval_request request = request_of(s, length, sequences);
+	struct eval_result r;
+	assert_ok(eval_run(&request, NULL, NULL, &r));
+	assert_int_equal(r.groups, GROUPS);
+	assert_int_equal(r.sequences, sequences);
+	return r;
+}
+
+/* Sequence by sequence through a transformer of its own: the same targets and, but for rounding, the same numbers. */
+static void test_alone(void **state)
+{
+	(void)state;
+	enum { LENGTH = 100, SEQUENCES = 42 }; /* two lots, the second smaller */
+	struct setup s;
+	setup_open(&s, "rope", "ntk", 5);
+	struct eval_result r = evaluate(&s, LENGTH, SEQUENCES);
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, STREAM_REPORT };
+	struct transformer_request request = { .model = &s.model, .B = 1, .T = LENGTH, .scaling = &s.scaling };
+	struct transformer *t;
+	struct batch b;
+	assert_int_equal(batch_open(&source, 1, &b).code, ERR_NONE);
+	assert_int_equal(transformer_open(&request, &t).code, ERR_NONE);
+	double nll_sum = 0;
+	for (int i = 0; i < SEQUENCES; i++) {
+		batch_make(&b, (uint64_t)i, 1);
+		struct outcome o = transformer_forward(t, b.token, b.target, NULL);
+		const struct eval_tally *all = &r.tally[i * GROUPS + ALL];
+		assert_int_equal(all->scored, o.scored);
+		assert_close(all->nll_sum, o.nll_sum, 1e-5);
+		nll_sum += o.nll_sum;
+	}
+	assert_close(r.cell[ALL].nll, nll_sum / (double)r.cell[ALL].scored, 1e-5);
+	assert_close(r.cell[ALL].perplexity, exp(r.cell[ALL].nll), 1e-14);
+	transformer_close(t);
+	batch_close(&b);
+	eval_result_free(&r);
+	model_close(&s.model);
+}
+
+static void assert_sum(const struct eval_tally *whole, const struct eval_tally *a, const struct eval_tally *b)
+{
+	assert_int_equal(whole->scored, a->scored + b->scored);
+	assert_int_equal(whole->correct, a->correct + b->correct);
+	assert_close(whole->nll_sum, a->nll_sum + b->nll_sum, 1e-13);
+}
+
+static void test_groups(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "nope", "none", 5);
+	struct eval_result r = evaluate(&s, 3 * TRAIN_LENGTH, 20);
+	for (int i = 0; i < r.sequences; i++) {
+		const struct eval_tally *t = &r.tally[i * GROUPS];
+		assert_sum(&t[RECALL], &t[NEAR], &t[FAR]);
+		assert_sum(&t[ALL], &t[RECALL], &t[ECHO]);
+	}
+	for (int g = 0; g < GROUPS; g++) {
+		assert_true(r.cell[g].scored > 0 && r.cell[g].nll_se > 0);
+		assert_true(r.cell[g].floor == 1);
+	}
+	assert_int_equal(r.cell[ALL].scored, r.cell[NEAR].scored + r.cell[FAR].scored + r.cell[ECHO].scored);
+	eval_result_free(&r);
+
+	r = evaluate(&s, TRAIN_LENGTH, 20);
+	const struct eval_cell none = { 0 };
+	assert_memory_equal(&r.cell[FAR], &none, sizeof none);
+	assert_int_equal(r.cell[NEAR].scored, r.cell[RECALL].scored);
+	eval_result_free(&r);
+	eval_result_free(&(struct eval_result){ 0 });
+	model_close(&s.model);
+}
+
+/* A model whose head knows one answer only: its accuracy is how often that is the target. */
+static void test_accuracy(void **state)
+{
+	(void)state;
+	enum { ANSWER = 40, LENGTH = 64, SEQUENCES = 64 };
+	struct setup s;
+	setup_open(&s, "nope", "none", 5);
+	const struct parameter *head = layout_find(&s.model.layout, "lm_head.weight");
+	const struct parameter *embedding = layout_find(&s.model.layout, "model.embed_tokens.weight");
+	memset(s.model.value + head->offset, 0, head->size * sizeof(real));
+	for (size_t i = 0; i < embedding->size; i++)
+		s.model.value[embedding->offset + i] = (real)10;
+	for (int c = 0; c < 16; c++)
+		s.model.value[head->offset + ANSWER * 16 + (size_t)c] = (real)1;
+	struct eval_result r = evaluate(&s, LENGTH, SEQUENCES);
+
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, STREAM_REPORT };
+	struct batch b;
+	int right = 0, scored = 0;
+	assert_int_equal(batch_open(&source, SEQUENCES, &b).code, ERR_NONE);
+	batch_make(&b, 0, SEQUENCES);
+	for (int t = 0; t < SEQUENCES * LENGTH; t++) {
+		scored += b.target[t] >= 0;
+		right += b.target[t] == ANSWER;
+	}
+	batch_close(&b);
+	assert_int_equal(r.cell[ALL].scored, scored);
+	assert_close(r.cell[ALL].accuracy, (double)right / scored, 1e-14);
+	assert_true(r.cell[RECALL].accuracy > 0 && r.cell[RECALL].exact == 0);
+	eval_result_free(&r);
+	model_close(&s.model);
+}
+
+static void test_threads(void **state)
+{
+	(void)state;
+	static const int threads[] = { 1, 2, 3, 7 };
+	struct setup s;
+	setup_open(&s, "rope", "linear", 5);
+	struct eval_result first = { 0 };
+	for (int i = 0; i < 4; i++) {
+		threads_start(threads[i]);
+		struct eval_result r = evaluate(&s, 2 * TRAIN_LENGTH, 60);
+		if (i == 0)
+			first = r;
+		assert_memory_equal(r.tally, first.tally, 60 * GROUPS * sizeof *r.tally);
+		assert_memory_equal(r.cell, first.cell, GROUPS * sizeof *r.cell);
+		for (int k = 0; k < r.references; k++) {
+			assert_true(r.reference[k].perplexity == first.reference[k].perplexity);
+			assert_true(r.reference[k].accuracy == first.reference[k].accuracy);
+		}
+		if (i)
+			eval_result_free(&r);
+	}
+	threads_start(2);
+	eval_result_free(&first);
+	model_close(&s.model);
+}
+
+/* Whatever the scaling, the encoding and the training seed, the sequences are the same; not so with another
+ * eval_seed. */
+static void test_same_sequences(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *encoding, *scaling;
+		uint64_t seed;
+	} cases[] = {
+		{ "rope", "none", 1 }, { "rope", "ntk(factor=8)", 1 }, { "nope", "none", 1 }, { "rope", "none", 2 },
+	};
+	struct eval_result first = { 0 };
+	for (int i = 0; i < 4; i++) {
+		struct setup s;
+		setup_open(&s, cases[i].encoding, cases[i].scaling, cases[i].seed);
+		struct eval_result r = evaluate(&s, 2 * TRAIN_LENGTH, 10);
+		if (i == 0)
+			first = r;
+		for (int k = 0; k < 10 * GROUPS; k++)
+			assert_int_equal(r.tally[k].scored, first.tally[k].scored);
+		assert_true(r.reference[1].perplexity == first.reference[1].perplexity);
+		assert_true(i == 0 || r.cell[RECALL].nll != first.cell[RECALL].nll);
+		if (i) {
+			eval_result_free(&r);
+		} else {
+			struct eval_request other = request_of(&s, 2 * TRAIN_LENGTH, 10);
+			other.eval_seed = 2;
+			assert_int_equal(eval_run(&other, NULL, NULL, &r).code, ERR_NONE);
+			assert_true(r.reference[1].perplexity != first.reference[1].perplexity);
+			eval_result_free(&r);
+		}
+		model_close(&s.model);
+	}
+	eval_result_free(&first);
+}
+
+/* Guessing by hand: the values stated so far, each as likely as it is frequent. */
+static void test_references(void **state)
+{
+	(void)state;
+	enum { SEQUENCES = 50 };
+	struct setup s;
+	setup_open(&s, "nope", "none", 5);
+	struct eval_result r = evaluate(&s, TRAIN_LENGTH, SEQUENCES);
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, TRAIN_LENGTH, 1, STREAM_REPORT };
+	struct batch b;
+	double log_sum = 0, p_sum = 0;
+	int scored = 0;
+	assert_int_equal(batch_open(&source, SEQUENCES, &b).code, ERR_NONE);
+	batch_make(&b, 0, SEQUENCES);
+	for (int i = 0; i < SEQUENCES * TRAIN_LENGTH; i++) {
+		if (b.target[i] < 0 || b.group[i] != 0)
+			continue;
+		int same = 0, stated = 0;
+		for (int t = i / TRAIN_LENGTH * TRAIN_LENGTH; t < i; t++) {
+			same += b.token[t] == b.target[i];
+			stated += b.token[t] >= 34 && b.token[t] < 66;
+		}
+		log_sum += log((double)same / stated);
+		p_sum += (double)same / stated;
+		scored++;
+	}
+	batch_close(&b);
+	assert_int_equal(r.references, 2);
+	assert_string_equal(r.reference[0].name, "uniform over the values");
+	assert_close(r.reference[0].perplexity, 32, 1e-12);
+	assert_close(r.reference[0].accuracy, 1.0 / 32, 1e-12);
+	assert_int_equal(r.reference[1].group, 0);
+	assert_close(r.reference[1].perplexity, exp(-log_sum / scored), 1e-12);
+	assert_close(r.reference[1].accuracy, p_sum / scored, 1e-12);
+	eval_result_free(&r);
+	model_close(&s.model);
+}
+
+static void test_factor(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *scaling;
+		double factor;
+	} cases[] = { { "none", 1 }, { "ntk", 3 }, { "linear(factor=8)", 8 }, { "dynamic(alpha=2)", 5 } };
+	for (int i = 0; i < 4; i++) {
+		struct setup s;
+		setup_open(&s, "rope", cases[i].scaling, 5);
+		struct eval_result r = evaluate(&s, 3 * TRAIN_LENGTH, 1);
+		assert_true(r.factor == cases[i].factor);
+		assert_true(r.cell[ALL].nll_se == 0);
+		eval_result_free(&r);
+		model_close(&s.model);
+	}
+}
+
+struct progress {
+	int64_t done[80], total;
+	int calls;
+};
+
+static void on_progress(void *data, int64_t done, int64_t total)
+{
+	struct progress *p = data;
+	p->done[p->calls++] = done;
+	p->total = total;
+}
+
+static void test_progress(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "nope", "none", 5);
+	/* 4096 / 100 = 40 a lot at most: 90 in three lots of 30. */
+	struct eval_request request = request_of(&s, 100, 90);
+	struct eval_result r;
+	struct progress p = { 0 };
+	assert_int_equal(eval_run(&request, on_progress, &p, &r).code, ERR_NONE);
+	eval_result_free(&r);
+	assert_int_equal(p.calls, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(p.done[i], (i + 1) * 30 * 100);
+	assert_int_equal(p.total, 90 * 100);
+
+	/* A length beyond a lot's tokens goes one sequence at a time. */
+	p = (struct progress){ 0 };
+	request = request_of(&s, 4100, 2);
+	assert_int_equal(eval_run(&request, on_progress, &p, &r).code, ERR_NONE);
+	eval_result_free(&r);
+	assert_int_equal(p.calls, 2);
+	assert_int_equal(p.done[1], 2 * 4100);
+	model_close(&s.model);
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "rope", "ntk", 5);
+	size_t bytes[2];
+	for (int i = 0; i < 2; i++) {
+		struct transformer_request request = { .model = &s.model, .B = 1, .T = 8192 << i,
+						       .scaling = &s.scaling };
+		assert_int_equal(transformer_bytes(&request, &bytes[i]).code, ERR_NONE);
+	}
+	assert_true((double)bytes[1] < 2.2 * (double)bytes[0]);
+	model_close(&s.model);
+}
+
+/* eval_check and eval_run refuse alike. */
+static void assert_refused(const struct eval_request *request, const char *text)
+{
+	struct eval_result r;
+	struct err e = eval_check(request), again = eval_run(request, NULL, NULL, &r);
+	eval_result_free(&r);
+	assert_int_equal(e.code, ERR_USAGE);
+	assert_string_equal(e.text, again.text);
+	if (!strstr(e.text, text))
+		fail_msg("'%s' does not say '%s'", e.text, text);
+}
+
+static void test_check(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "rope", "ntk", 5);
+	struct eval_request request = request_of(&s, 2 * TRAIN_LENGTH, 4);
+	assert_int_equal(eval_check(&request).code, ERR_NONE);
+	request.length = 10;
+	assert_refused(&request, "length 10 is too short");
+	request.length = TRAIN_LENGTH;
+	s.model.V = 50;
+	assert_refused(&request, "the model has 50 tokens, the task recall has 99");
+	s.model.V = 99;
+	s.model.options.hidden = 1 << 30;
+	request.length = 4096;
+	struct err e = eval_check(&request);
+	assert_int_equal(e.code, ERR_USAGE);
+	assert_non_null(strstr(e.text, "a length of 4096 tokens needs "));
+	model_close(&s.model);
+
+	setup_open(&s, "nope", "ntk", 5);
+	request = request_of(&s, TRAIN_LENGTH, 4);
+	assert_refused(&request, "ntk");
+	model_close(&s.model);
+
+	setup_open(&s, "learned", "none", 5);
+	request = request_of(&s, TRAIN_LENGTH, 4);
+	assert_int_equal(eval_check(&request).code, ERR_NONE);
+	request.length = TRAIN_LENGTH + 1;
+	assert_refused(&request, "learned");
+	model_close(&s.model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_accuracy),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_same_sequences),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_factor),
+		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_check),
+	};
+	if (blas_start(2).code)
+		return 1;
+	return cmocka_run_group_tests_name("eval perplexity", tests, NULL, NULL);
+}
