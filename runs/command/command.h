@@ -1,0 +1,41 @@
+#ifndef ROPEWALK_COMMAND_H
+#define ROPEWALK_COMMAND_H
+
+#include "runs/config.h"
+
+/* What a command is: one file with one `const struct command`, and one line in the list of command.c. */
+
+struct invocation {
+	struct config config; /* options set, config_finish not yet called */
+	const char **word;    /* arguments that are no options, least .. most of them */
+	int words;
+	const char *line; /* the whole command line, quoted for a shell */
+};
+
+struct command {
+	const char *name;
+	const char *words; /* as in "eval DIR [--option=value ...]": "DIR"; "" if it takes none */
+	const char *help;  /* one line */
+	const char *more;  /* a paragraph or examples after the options, or NULL */
+	int least, most;   /* how many words it takes */
+	unsigned lists;    /* LIST_... that it takes */
+	const char *without;      /* options of these that it does not take, "out|force"; or NULL */
+	const struct option *own; /* its own options (LIST_OWN), rows for a struct of own_size bytes; or NULL */
+	size_t own_size;
+
+	/* Takes each option instead of config_set, in the order given; NULL: config_set. For lists that are axes. */
+	config_setter *set;
+	/* Checks everything before it touches the disk. Results go to stdout; errors are returned, main prints them. */
+	struct err (*run)(struct invocation *in);
+};
+
+/* The list; NULL past the last. */
+const struct command *command_at(int index);
+
+/* The scope of a command's options. */
+struct scope command_scope(const struct command *c);
+
+/* Starts threads and BLAS for a command that computes, and reports them in one line on stderr. */
+struct err command_start(const struct config *c);
+
+#endif

@@ -1,0 +1,92 @@
+#include "model/base/stb.h"
+#include "runs/command/command.h"
+#include "runs/run_eval.h"
+#include "runs/run_folder.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_heading(const struct row *r)
+{
+	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences\n", r->encoding,
+	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences);
+	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s\n", "length", "multiple", "factor", "group", "perplexity",
+	       "+-", "accuracy", "exact", "scored");
+}
+
+/* The error of a perplexity exp(nll) is that of nll times itself. */
+static void print_row(const struct row *r)
+{
+	const struct eval_cell *c = &r->cell;
+	printf("%8" PRId64 " %8.4g %8.4g  %-8s ", r->length, r->multiple, r->factor, r->group);
+	if (c->scored)
+		printf("%12.5g %10.2g %7.2f %% %7.2f %% %10" PRId64 "\n", c->perplexity, c->perplexity * c->nll_se,
+		       100 * c->accuracy, 100 * c->exact, c->scored);
+	else
+		printf("%12s %10s %9s %9s %10d\n", "-", "-", "-", "-", 0);
+}
+
+static void print_rows(const struct row *rows)
+{
+	for (ptrdiff_t i = 0; i < arrlen(rows); i++) {
+		if (i == 0 || strcmp(rows[i].scaling, rows[i - 1].scaling)) {
+			fputs(i ? "\n" : "", stdout);
+			print_heading(&rows[i]);
+		}
+		print_row(&rows[i]);
+	}
+}
+
+static struct err evaluate(struct run_evaluation *e)
+{
+	struct row *rows = NULL;
+	TRY(run_evaluate_check(e));
+	TRY(command_start(e->config));
+	struct err error = run_evaluate(e, &rows);
+	print_rows(rows);
+	arrfree(rows);
+	return error;
+}
+
+static struct err run(struct invocation *in)
+{
+	struct config *c = &in->config;
+	struct method *scaling = NULL;
+	int *length = NULL, scalings = 0, lengths = 0;
+	double *multiple = NULL;
+	char *folder = NULL;
+	struct err e = config_finish(c, true);
+	if (!e.code)
+		e = config_scalings(c, true, &scaling, &scalings);
+	if (!e.code)
+		e = run_folder_open(in->word[0], c, &folder);
+	if (!e.code)
+		e = eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &length, &multiple, &lengths);
+	if (!e.code) {
+		struct run_evaluation job = { .folder = folder, .config = c, .scaling = scaling, .scalings = scalings,
+					      .length = length, .multiple = multiple, .lengths = lengths,
+					      .force = c->run.force };
+		e = evaluate(&job);
+	}
+	free(scaling);
+	free(length);
+	free(multiple);
+	free(folder);
+	return e;
+}
+
+const struct command command_eval = {
+	.name = "eval",
+	.words = "DIR",
+	.help = "measure a trained run at several lengths under RoPE scalings",
+	.more = "DIR is a run's folder, or the model.safetensors in it.\n"
+		"Example:\n  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'",
+	.least = 1,
+	.most = 1,
+	.lists = LIST_EVAL | LIST_RUN,
+	.without = "out",
+	.run = run,
+};

@@ -1,0 +1,401 @@
+#include "model/base/arena.h"
+#include "model/base/stb.h"
+#include "model/weights.h"
+#include "runs/command/command.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct forward_options {
+	const char *tokens, *output, *prefix;
+	int64_t gradients, length;
+	struct method scaling;
+};
+
+#define ROW(n, k, i, u, h) \
+	.name = #n, .kind = OPTION_##k, .initial = i, .unit = u, .help = h, \
+	.offset = offsetof(struct forward_options, n)
+static const struct option own[] = {
+	{ ROW(tokens, TEXT, "", "file", "safetensors with tokens, targets, loss_mask or scored, positions") },
+	{ ROW(output, TEXT, "", "file", "safetensors to write: logits, nll, loss, and the gradients") },
+	{ ROW(prefix, TEXT, "", "", "what stands before the names in --tokens, as L64.") },
+	{ ROW(gradients, SWITCH, "off", "", "also write the gradient of the loss by each parameter") },
+	{ ROW(scaling, METHOD, "none", "", "RoPE scaling"), .family = scaling_at },
+	{ ROW(length, INTEGER, "0", "tokens", "length an `auto` factor is for; 0: the largest position + 1"),
+	  .most = 16777216 },
+	{ 0 },
+};
+
+/* What --tokens holds, checked. */
+struct input {
+	struct safetensors file;
+	const char *path, *prefix;
+	int B, T;
+	int32_t *token, *target; /* [B][T]; target -1 where not scored */
+	double *positions;       /* [T], or NULL */
+	struct arena memory;
+};
+
+static const struct tensor *find_input(const struct input *in, const char *name)
+{
+	char full[256];
+	snprintf(full, sizeof full, "%s%s", in->prefix, name);
+	return safetensors_find(&in->file, full);
+}
+
+static struct err missing(const struct input *in, const char *name)
+{
+	return err_usage("--prefix names what stands before the names.", "%s: tensor %s%s is missing", in->path,
+			 in->prefix, name);
+}
+
+/* tokens (B,T), or (T) for B = 1. */
+static struct err read_shape(struct input *in)
+{
+	const struct tensor *t = find_input(in, "tokens");
+	if (!t)
+		return missing(in, "tokens");
+	int64_t B = t->rank == 2 ? t->shape[0] : 1, T = t->rank ? t->shape[t->rank - 1] : 0;
+	if (t->rank < 1 || t->rank > 2 || B < 1 || T < 1 || B > 1048576 || T > 16777216)
+		return err_usage("tokens has the shape (B,T), B up to 1048576 and T up to 16777216.",
+				 "%s: %s has another shape", in->path, t->name);
+	in->B = (int)B;
+	in->T = (int)T;
+	return OK;
+}
+
+static void place(struct arena *a, struct input *in)
+{
+	size_t items = (size_t)in->B * (size_t)in->T;
+	in->token = ARENA_TAKE(a, int32_t, items);
+	in->target = ARENA_TAKE(a, int32_t, items);
+	in->positions = ARENA_TAKE(a, double, (size_t)in->T);
+}
+
+static struct err check_items(const struct input *in, const struct tensor *t)
+{
+	if (tensor_items(t) == (int64_t)in->B * in->T)
+		return OK;
+	return err_usage("It needs the shape of the tokens.", "%s: %s has %" PRId64 " items where tokens has %d x %d",
+			 in->path, t->name, tensor_items(t), in->B, in->T);
+}
+
+static struct err bad_id(const struct input *in, const char *name, int64_t index, int32_t id, int V)
+{
+	char hint[80];
+	snprintf(hint, sizeof hint, "The vocabulary has V = %d: ids 0 to %d.", V, V - 1);
+	return err_usage(hint, "%s: %s%s[%" PRId64 "][%" PRId64 "] is %d", in->path, in->prefix, name, index / in->T,
+			 index % in->T, id);
+}
+
+static bool mask_at(const struct tensor *t, int64_t i, double *value)
+{
+	switch (t->dtype) {
+	case DTYPE_F32:
+		*value = ((const float *)t->data)[i];
+		return true;
+	case DTYPE_F64:
+		*value = ((const double *)t->data)[i];
+		return true;
+	case DTYPE_I32:
+		*value = ((const int32_t *)t->data)[i];
+		return true;
+	case DTYPE_I64:
+		*value = (double)((const int64_t *)t->data)[i];
+		return true;
+	case DTYPE_U8:
+	case DTYPE_BOOL:
+		*value = ((const uint8_t *)t->data)[i];
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Sets the targets that the mask leaves out to -1; what stood there is not looked at. */
+static struct err apply_mask(struct input *in, const struct tensor *mask, int V)
+{
+	TRY(check_items(in, mask));
+	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++) {
+		double value = NAN;
+		if (!mask_at(mask, i, &value) || (value != 0 && value != 1))
+			return err_usage("A mask has the values 0 and 1.", "%s: %s[%" PRId64 "][%" PRId64 "] is %g",
+					 in->path, mask->name, i / in->T, i % in->T, value);
+		if (value == 0)
+			in->target[i] = -1;
+		else if (in->target[i] < 0 || in->target[i] >= V)
+			return bad_id(in, "targets", i, in->target[i], V);
+	}
+	return OK;
+}
+
+static struct err read_targets(struct input *in, int V)
+{
+	const struct tensor *t = find_input(in, "targets"), *scored = find_input(in, "scored"),
+			    *mask = find_input(in, "loss_mask");
+	if (!t)
+		return missing(in, "targets");
+	TRY(check_items(in, t));
+	TRY(err_at(tensor_to_int32(t, in->target), "%s", in->path));
+	if (scored && mask)
+		return err_usage("Give one of them.", "%s: both scored and loss_mask", in->path);
+	if (scored || mask)
+		return apply_mask(in, scored ? scored : mask, V);
+	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++)
+		if (in->target[i] < -1 || in->target[i] >= V)
+			return bad_id(in, "targets", i, in->target[i], V);
+	return OK;
+}
+
+static struct err read_tokens(struct input *in, int V)
+{
+	const struct tensor *t = find_input(in, "tokens");
+	TRY(err_at(tensor_to_int32(t, in->token), "%s", in->path));
+	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++)
+		if (in->token[i] < 0 || in->token[i] >= V)
+			return bad_id(in, "tokens", i, in->token[i], V);
+	return OK;
+}
+
+/* positions (T), never decreasing; 0, 1, 2 ... if there are none. */
+static struct err read_positions(struct input *in)
+{
+	const struct tensor *t = find_input(in, "positions");
+	for (int i = 0; i < in->T; i++)
+		in->positions[i] = i;
+	if (!t)
+		return OK;
+	if (tensor_items(t) != in->T)
+		return err_usage("positions has the shape (T).", "%s: %s has %" PRId64 " items where T is %d", in->path,
+				 t->name, tensor_items(t), in->T);
+	for (int i = 0; i < in->T; i++) {
+		double *p = in->positions + i;
+		if (!mask_at(t, i, p) || !isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
+			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g",
+					 in->path, t->name, i, *p);
+	}
+	return OK;
+}
+
+static struct err input_read(const char *path, const char *prefix, struct input *in)
+{
+	*in = (struct input){ .path = path, .prefix = prefix };
+	TRY(safetensors_read(path, &in->file));
+	TRY(read_shape(in));
+	struct arena measure = { 0 };
+	place(&measure, in);
+	TRY(arena_reserve(&in->memory, measure.used, "tokens and targets"));
+	place(&in->memory, in);
+	return read_positions(in);
+}
+
+static void input_free(struct input *in)
+{
+	safetensors_free(&in->file);
+	arena_free(&in->memory);
+}
+
+/* Was an option of the model given, and which? */
+static const char *model_option_given(const struct config *c)
+{
+	for (int i = 0; i < c->givens; i++)
+		for (const struct option *o = model_option_rows; o->name; o++)
+			if (c->given[i].option == o)
+				return o->name;
+	for (int i = 0; i < c->flags; i++)
+		if (c->flag[i].name.family == position_at)
+			return c->flag[i].name.name;
+	return NULL;
+}
+
+/* A size given by flag must be the one that the file has. */
+static struct err compare_given(const struct config *c, const struct model_options *found, const char *path)
+{
+	for (const struct option *o = model_option_rows; o->name; o++) {
+		if (o->kind == OPTION_METHOD || !config_given(c, o->name))
+			continue;
+		if (option_get(o, found).integer != option_get(o, &c->model).integer) {
+			struct text_builder b = { 0 };
+			option_print(o, option_get(o, found), &b);
+			struct err e = err_usage("Leave the option out.", "--%s: %s has %s", o->name, path, b.data);
+			text_builder_free(&b);
+			return e;
+		}
+	}
+	return OK;
+}
+
+static struct err options_of(const struct config *c, const struct safetensors *file, const char *path, bool ours,
+			     struct model_options *options, int *V)
+{
+	const char *given = model_option_given(c);
+	*options = c->model;
+	if (ours && given)
+		return err_usage("Leave it out.", "--%s: %s says itself what model it is", given, path);
+	if (ours)
+		return err_at(weights_options(file, options, V), "%s", path);
+	TRY(weights_sizes(file, path, "", options, V));
+	return compare_given(c, options, path);
+}
+
+static struct err model_read(const struct config *c, const char *path, struct model *m)
+{
+	struct safetensors file = { 0 };
+	struct text_builder ignored = { 0 };
+	struct model_options options;
+	int V = 0;
+	TRY(safetensors_read(path, &file));
+	bool ours = weights_ours(&file);
+	struct err e = options_of(c, &file, path, ours, &options, &V);
+	if (!e.code)
+		e = model_open(&options, V, m);
+	if (!e.code)
+		e = weights_fill(m, &file, path, "", ours, &ignored);
+	if (!e.code && ignored.size)
+		fprintf(stderr, "%s: ignored: %s\n", path, ignored.data);
+	text_builder_free(&ignored);
+	safetensors_free(&file);
+	return e;
+}
+
+/* An `auto` factor for another length than that of the tokens becomes a given one. */
+static struct err set_length(struct method *scaling, const struct model_options *options, double reached,
+			     int64_t length)
+{
+	if (!length || (double)length == reached || !strcmp(scaling->entry->name, "none"))
+		return OK;
+	int factor = method_find(scaling->entry, "factor");
+	if (factor < 0)
+		return err_usage("Leave --length out.", "--length: %s takes its length from the tokens",
+				 scaling->entry->name);
+	if (scaling->value[factor].number == 0)
+		method_set(scaling, factor, (union option_value){ .number = scaling_request(scaling, options,
+										(double)length).factor });
+	return OK;
+}
+
+static struct err write_output(const char *path, const struct input *in, const struct model *m, const real *logits,
+			       const struct outcome *out, const real *gradient)
+{
+	double loss = out->nll_sum / (double)out->scored;
+	struct tensor *tensor = NULL;
+	struct text_builder name = { 0 };
+	const struct tensor results[] = {
+		{ .name = "logits", .dtype = REAL_DTYPE, .rank = 3, .shape = { in->B, in->T, m->V }, .data = logits },
+		{ .name = "nll", .dtype = DTYPE_F64, .rank = 2, .shape = { in->B, in->T }, .data = out->nll },
+		{ .name = "loss", .dtype = DTYPE_F64, .rank = 1, .shape = { 1 }, .data = &loss },
+	};
+	for (int i = 0; i < 3; i++)
+		arrput(tensor, results[i]);
+	for (int i = 0; gradient && i < layout_count(&m->layout); i++) {
+		const struct parameter *p = &m->layout.parameter[i];
+		name.size = 0;
+		text_add(&name, "grad.%s", p->name);
+		struct tensor t = { .name = text_keep(name.data), .dtype = REAL_DTYPE, .data = gradient + p->offset };
+		if (p->rows)
+			t.shape[t.rank++] = p->rows;
+		t.shape[t.rank++] = p->columns;
+		arrput(tensor, t);
+	}
+	struct err e = safetensors_write(path, tensor, (int)arrlen(tensor), NULL, 0);
+	arrfree(tensor);
+	text_builder_free(&name);
+	return e;
+}
+
+/* What the results take, beside the transformer. */
+struct results {
+	real *logits, *gradient;
+};
+
+static void place_results(struct arena *a, const struct input *in, const struct model *m, bool gradients,
+			  struct results *r)
+{
+	r->logits = ARENA_TAKE(a, real, (size_t)in->B * (size_t)in->T * (size_t)m->V);
+	r->gradient = gradients ? ARENA_TAKE(a, real, m->layout.size) : NULL;
+}
+
+static struct err compute(const struct forward_options *o, const struct input *in, const struct model *m,
+			  const struct method *scaling)
+{
+	struct arena memory = { 0 }, measure = { 0 };
+	struct results r;
+	struct transformer *t = NULL;
+	struct transformer_request request = { .model = m, .B = in->B, .T = in->T, .positions = in->positions,
+					       .scaling = scaling, .gradients = o->gradients };
+	place_results(&measure, in, m, o->gradients, &r);
+	struct err e = transformer_open(&request, &t);
+	if (!e.code)
+		e = arena_reserve(&memory, measure.used, "logits and gradients");
+	if (!e.code) {
+		place_results(&memory, in, m, o->gradients, &r);
+		struct outcome out = transformer_forward(t, in->token, in->target, r.logits);
+		if (!out.scored)
+			e = err_usage("Give a target other than -1, or a mask with a 1.", "%s: nothing is scored",
+				      in->path);
+		if (!e.code && o->gradients)
+			transformer_backward(t, r.gradient);
+		if (!e.code)
+			e = write_output(o->output, in, m, r.logits, &out, r.gradient);
+		if (!e.code)
+			printf("loss %.17g over %" PRId64 " tokens: %s\n", out.nll_sum / (double)out.scored, out.scored,
+			       o->output);
+	}
+	transformer_close(t);
+	arena_free(&memory);
+	return e;
+}
+
+static struct err check_files(const struct forward_options *o)
+{
+	if (!*o->tokens)
+		return err_usage("Write --tokens=IN.safetensors.", "forward: --tokens is missing");
+	if (!*o->output)
+		return err_usage("Write --output=OUT.safetensors.", "forward: --output is missing");
+	return OK;
+}
+
+static struct err work(struct config *c, const char *path, struct input *in, struct model *m)
+{
+	const struct forward_options *o = c->own;
+	struct method scaling = o->scaling;
+	TRY(input_read(o->tokens, o->prefix, in));
+	TRY(model_read(c, path, m));
+	TRY(read_tokens(in, m->V));
+	TRY(read_targets(in, m->V));
+	double reached = in->positions[in->T - 1] + 1;
+	TRY(scaling_check(&scaling, &m->options, reached));
+	TRY(set_length(&scaling, &m->options, reached, o->length));
+	TRY(command_start(c));
+	return compute(o, in, m, &scaling);
+}
+
+static struct err run(struct invocation *invocation)
+{
+	struct config *c = &invocation->config;
+	struct input in = { 0 };
+	struct model m = { 0 };
+	TRY(config_finish(c, true));
+	TRY(check_files(c->own));
+	struct err e = work(c, invocation->word[0], &in, &m);
+	input_free(&in);
+	model_close(&m);
+	return e;
+}
+
+const struct command command_forward = {
+	.name = "forward",
+	.words = "MODEL.safetensors",
+	.help = "run a model on given tokens: logits, NLL, gradients",
+	.more = "A model that ropewalk wrote knows its options; for others give --heads, --encoding, --rope-theta ...",
+	.least = 1,
+	.most = 1,
+	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,
+	.without = "out|force",
+	.own = own,
+	.own_size = sizeof(struct forward_options),
+	.run = run,
+};

@@ -1,0 +1,113 @@
+#include "runs/study/study.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/command/command.h"
+#include "runs/show/print.h"
+#include "runs/study/locate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An option of the study as given: it waits for the file, whose values it replaces. */
+struct given {
+	const char *name, *text, *from;
+};
+
+struct study_own {
+	int64_t format;
+	struct given *given; /* stb_ds */
+};
+
+static const struct option own_rows[] = {
+	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = FORMAT_CHOICES, .unit = "",
+	  .help = "how the tables are printed", .offset = offsetof(struct study_own, format) },
+	{ 0 },
+};
+
+static struct err set(struct config *c, const char *name, const char *text, const char *from)
+{
+	struct study_own *own = c->own;
+	struct option_name known;
+	if (!option_lookup(&c->scope, name, &known) || known.list & (LIST_RUN | LIST_OWN))
+		return config_set(c, name, text, from);
+	struct given given = { text_keep(known.name), text_keep(text), from ? text_keep(from) : NULL };
+	arrput(own->given, given);
+	return OK;
+}
+
+static struct err read_study(const struct study_own *own, const char *path, struct study *s, struct grid *g)
+{
+	TRY(study_read(path, s));
+	struct err e = OK;
+	for (int i = 0; i < arrlen(own->given) && !e.code; i++)
+		e = study_override(s, own->given[i].name, own->given[i].text, own->given[i].from);
+	if (!e.code)
+		e = grid_build(s, g);
+	if (e.code)
+		study_free(s);
+	return e;
+}
+
+static struct err run_and_print(const struct invocation *in, const char *folder, const struct study *s,
+				const struct grid *g)
+{
+	const struct study_own *own = in->config.own;
+	struct study_job job = { .folder = folder, .study = s, .grid = g, .force = in->config.run.force,
+				 .threads = in->config.run.threads, .command_line = in->line };
+	int failed;
+	TRY(study_folder_check(folder));
+	TRY(command_start(&in->config));
+	TRY(study_run(&job, &failed));
+	TRY(print_study(folder, s, g, (enum format)own->format, true));
+	if (!failed)
+		return OK;
+	return err_failed("The tables are printed without them; diverged models are not trained again unless --force is "
+			  "given.", "%s: %d of %d models diverged or failed", folder, failed, (int)arrlen(g->cell));
+}
+
+static struct err run_file(const struct invocation *in, const char *path)
+{
+	struct study s;
+	struct grid g;
+	TRY(read_study(in->config.own, path, &s, &g));
+	char *folder = *in->config.run.out ? strdup(in->config.run.out) : io_join("runs/out", study_name(path));
+	struct err e = run_and_print(in, folder, &s, &g);
+	free(folder);
+	grid_free(&g);
+	study_free(&s);
+	return e;
+}
+
+static struct err run(struct invocation *in)
+{
+	struct study_own *own = in->config.own;
+	char *path;
+	struct err e = study_locate(in->word[0], &path);
+	if (!e.code)
+		e = run_file(in, path);
+	free(path);
+	arrfree(own->given);
+	return e;
+}
+
+const struct command command_study = {
+	.name = "study",
+	.words = "FILE-or-PRESET",
+	.help = "train and evaluate a grid of models, and print the tables",
+	.more = "FILE holds `name = value` lines; a list `a, b, c` makes an axis of models (of `scaling` and `multiples` a\n"
+		"list is what every model is evaluated under); a section [encoding=nope] overrides for these models.\n"
+		"Options given here replace those of the file, for all models. What is finished is not computed again.\n"
+		"The folder is runs/out/NAME unless --out is given.\n"
+		"Examples:\n"
+		"  ropewalk study scaling\n"
+		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short",
+	.least = 1,
+	.most = 1,
+	.lists = LIST_TRAINING | LIST_EVAL | LIST_RUN | LIST_OWN,
+	.own = own_rows,
+	.own_size = sizeof(struct study_own),
+	.set = set,
+	.run = run,
+};

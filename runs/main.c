@@ -1,0 +1,122 @@
+#include "model/base/blas.h"
+#include "model/position/position.h"
+#include "runs/arguments.h"
+#include "runs/help.h"
+#include "runs/version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file opened while a standard stream is closed would take its place and be written over. A closed stdout becomes one
+ * that cannot be written to, so that results lost are an error. */
+static void hold_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR) != fd)
+			exit(ERR_FAILED);
+}
+
+/* What may stand first, for suggestions: the commands, then these. */
+static const char *next_word(int index, const void *commands)
+{
+	static const char *const more[] = { "help", "--help", "--version", NULL };
+	int count = *(const int *)commands;
+	return index < count ? command_at(index)->name : more[index - count];
+}
+
+static const struct command *find_command(const char *name)
+{
+	const struct command *c;
+	for (int i = 0; (c = command_at(i)); i++)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+static struct err unknown_command(const char *name)
+{
+	int commands = 0;
+	while (command_at(commands))
+		commands++;
+	const char *nearest = nearest_name(name, next_word, &commands);
+	char hint[120];
+	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "`ropewalk --help` lists the commands.", nearest);
+	return err_usage(hint, "%.100s: unknown %s", name, *name == '-' ? "option" : "command");
+}
+
+static struct err run_command(int argc, char **argv)
+{
+	const struct command *c = find_command(argv[0]);
+	if (!c)
+		return unknown_command(argv[0]);
+	if (arguments_help(argc, argv)) {
+		help_command(c, stdout);
+		return OK;
+	}
+	struct invocation in;
+	TRY(arguments_parse(c, argc, argv, &in));
+	struct err e = c->run(&in);
+	free(in.word);
+	free(in.config.own);
+	return e;
+}
+
+static struct err run_help(int argc, char **argv)
+{
+	if (argc < 2) {
+		help_program(stdout);
+		return OK;
+	}
+	const struct command *c = find_command(argv[1]);
+	if (!c)
+		return unknown_command(argv[1]);
+	help_command(c, stdout);
+	return OK;
+}
+
+static struct err run(int argc, char **argv)
+{
+	if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))
+		return run_help(1, argv);
+	if (!strcmp(argv[0], "help"))
+		return run_help(argc, argv);
+	if (!strcmp(argv[0], "--version") || !strcmp(argv[0], "version")) {
+		TRY(blas_start(0));
+		version_print(stdout);
+		return OK;
+	}
+	return run_command(argc, argv);
+}
+
+static struct err finish_stdout(void)
+{
+	errno = 0;
+	bool failed = ferror(stdout);
+	if (fclose(stdout) || failed)
+		return err_system(errno ? errno : EIO, "What was printed is incomplete.", "stdout");
+	return OK;
+}
+
+int main(int argc, char **argv)
+{
+	hold_standard_streams();
+	signal(SIGPIPE, SIG_IGN);
+	position_verify_all();
+	if (argc < 2) {
+		help_usage(stderr);
+		return ERR_USAGE;
+	}
+	struct err e = run(argc - 1, argv + 1), output = finish_stdout();
+	e = e.code ? e : output;
+	if (e.code) {
+		fprintf(stderr, "ropewalk: %s\n", e.text);
+		if (*e.hint)
+			fprintf(stderr, "  %s\n", e.hint);
+	}
+	return (int)e.code;
+}

@@ -1,0 +1,200 @@
+#include "runs/rows.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The columns in order: name, kind, field. A column that is `optional` is empty where nothing was scored. */
+enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_NUMBER };
+struct column {
+	const char *name;
+	enum column_kind kind;
+	size_t offset;
+	bool optional;
+};
+
+#define COLUMN(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), false }
+#define OPTIONAL(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), true }
+
+static const struct column row_columns[] = {
+	COLUMN(row, TEXT, run, run),
+	COLUMN(row, TEXT, encoding, encoding),
+	COLUMN(row, TEXT, scaling, scaling),
+	COLUMN(row, NUMBER, factor, factor),
+	COLUMN(row, TEXT, task, task),
+	COLUMN(row, TEXT, group, group),
+	COLUMN(row, INTEGER, seed, seed),
+	COLUMN(row, INTEGER, eval_seed, eval_seed),
+	COLUMN(row, INTEGER, train_length, train_length),
+	COLUMN(row, INTEGER, length, length),
+	COLUMN(row, NUMBER, multiple, multiple),
+	COLUMN(row, INTEGER, sequences, sequences),
+	COLUMN(row, INTEGER, scored, cell.scored),
+	OPTIONAL(row, NUMBER, nll, cell.nll),
+	OPTIONAL(row, NUMBER, nll_se, cell.nll_se),
+	OPTIONAL(row, NUMBER, perplexity, cell.perplexity),
+	OPTIONAL(row, NUMBER, floor, cell.floor),
+	OPTIONAL(row, NUMBER, accuracy, cell.accuracy),
+	OPTIONAL(row, NUMBER, exact, cell.exact),
+	COLUMN(row, TEXT, protocol, protocol),
+	{ 0 },
+};
+
+static const struct column sequence_columns[] = {
+	COLUMN(sequence_row, TEXT, run, run),
+	COLUMN(sequence_row, TEXT, scaling, scaling),
+	COLUMN(sequence_row, TEXT, task, task),
+	COLUMN(sequence_row, TEXT, group, group),
+	COLUMN(sequence_row, INTEGER, seed, seed),
+	COLUMN(sequence_row, INTEGER, eval_seed, eval_seed),
+	COLUMN(sequence_row, INTEGER, length, length),
+	COLUMN(sequence_row, INTEGER, sequences, sequences),
+	COLUMN(sequence_row, INTEGER, sequence, sequence),
+	COLUMN(sequence_row, INTEGER, scored, tally.scored),
+	COLUMN(sequence_row, NUMBER, nll_sum, tally.nll_sum),
+	COLUMN(sequence_row, INTEGER, correct, tally.correct),
+	{ 0 },
+};
+
+static void print_header(const struct column *c, struct text_builder *b)
+{
+	for (int i = 0; c[i].name; i++)
+		text_add(b, "%s%s", i ? "," : "", c[i].name);
+	text_add(b, "\n");
+}
+
+static void print_row(const struct column *c, const void *row, bool scored, struct text_builder *b)
+{
+	for (int i = 0; c[i].name; i++) {
+		const char *field = (const char *)row + c[i].offset;
+		char number[NUMBER_TEXT];
+		text_add(b, "%s", i ? "," : "");
+		if (c[i].optional && !scored)
+			continue;
+		switch (c[i].kind) {
+		case COLUMN_TEXT:
+			csv_field(b, *(const char *const *)field);
+			break;
+		case COLUMN_INTEGER:
+			text_add(b, "%" PRId64, *(const int64_t *)field);
+			break;
+		case COLUMN_NUMBER:
+			text_add(b, "%s", number_to_text(*(const double *)field, number));
+		}
+	}
+	text_add(b, "\n");
+}
+
+/* An overflowed perplexity is written as "inf", which is no number a user may give. */
+static bool read_number(const char *text, double *out)
+{
+	if (!strcmp(text, "inf"))
+		*out = __builtin_inf();
+	else
+		return text_to_number(text, out);
+	return true;
+}
+
+static bool read_row(const struct column *c, char *const *field, int fields, void *row)
+{
+	for (int i = 0; c[i].name; i++) {
+		if (i == fields)
+			return false;
+		char *to = (char *)row + c[i].offset;
+		if (c[i].optional && !*field[i])
+			continue;
+		if (c[i].kind == COLUMN_TEXT)
+			*(const char **)to = text_keep(field[i]);
+		else if (c[i].kind == COLUMN_INTEGER ? !text_to_integer(field[i], (int64_t *)to)
+						     : !read_number(field[i], (double *)to))
+			return false;
+		if (!c[i + 1].name)
+			return i + 1 == fields;
+	}
+	return false;
+}
+
+static bool same_header(const struct column *c, char *const *field, int fields)
+{
+	for (int i = 0; i < fields; i++)
+		if (!c[i].name || strcmp(c[i].name, field[i]))
+			return false;
+	return !c[fields].name;
+}
+
+/* Reads a file's records, header aside, and calls `add` with each row. */
+static struct err read_rows(const char *path, const struct column *c, size_t size,
+			    void (*add)(const void *row, void *to), void *to)
+{
+	char *text;
+	size_t length;
+	struct csv csv;
+	if (!io_exists(path))
+		return OK;
+	TRY(io_read(path, &text, &length));
+	struct err e = csv_parse(path, text, &csv);
+	free(text);
+	TRY(e);
+	const char *hint = "Evaluate again with --force, which replaces the file.";
+	if (!arrlen(csv.record) || !same_header(c, csv.record[0], (int)arrlen(csv.record[0])))
+		e = err_failed(hint, "%s:1: not the columns that this version writes", path);
+	char *row = stb_reallocate(NULL, size);
+	for (ptrdiff_t i = 1; i < arrlen(csv.record) && !e.code; i++) {
+		memset(row, 0, size);
+		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row))
+			add(row, to);
+		else
+			e = err_failed(hint, "%s:%d: a damaged row", path, csv.line[i]);
+	}
+	free(row);
+	csv_free(&csv);
+	return e;
+}
+
+static void add_row(const void *row, void *rows)
+{
+	arrput(*(struct row **)rows, *(const struct row *)row);
+}
+
+struct err rows_read(const char *path, struct row **rows)
+{
+	return read_rows(path, row_columns, sizeof **rows, add_row, rows);
+}
+
+static void add_sequence_row(const void *row, void *rows)
+{
+	arrput(*(struct sequence_row **)rows, *(const struct sequence_row *)row);
+}
+
+struct err sequence_rows_read(const char *path, struct sequence_row **rows)
+{
+	return read_rows(path, sequence_columns, sizeof **rows, add_sequence_row, rows);
+}
+
+static struct err write_text(const char *path, struct text_builder *b)
+{
+	struct err e = io_write(path, b->data, b->size);
+	text_builder_free(b);
+	return e;
+}
+
+struct err rows_write(const char *path, const struct row *rows, int count)
+{
+	struct text_builder b = { 0 };
+	print_header(row_columns, &b);
+	for (int i = 0; i < count; i++)
+		print_row(row_columns, &rows[i], rows[i].cell.scored > 0, &b);
+	return write_text(path, &b);
+}
+
+struct err sequence_rows_write(const char *path, const struct sequence_row *rows, int count)
+{
+	struct text_builder b = { 0 };
+	print_header(sequence_columns, &b);
+	for (int i = 0; i < count; i++)
+		print_row(sequence_columns, &rows[i], true, &b);
+	return write_text(path, &b);
+}

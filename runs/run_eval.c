@@ -1,0 +1,340 @@
+#include "runs/run_eval.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "model/weights.h"
+#include "runs/progress.h"
+#include "runs/run_folder.h"
+#include "runs/version.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One scaling's files while they are worked on. */
+struct table {
+	const char *label;
+	char *path, *sequences_path;
+	struct row *rows;                /* stb_ds arrays */
+	struct sequence_row *sequences;
+	int computed, reused;
+	double seconds;
+};
+
+const char *run_protocol(const struct config *c)
+{
+	struct text_builder b = { 0 };
+	method_identity(&c->data.task, &b);
+	text_add(&b, "; stream report; every scored token of whole sequences that do not overlap; targets by the task");
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}
+
+static struct eval_request request_of(const struct run_evaluation *e, const struct model *m, int scaling, int length)
+{
+	return (struct eval_request){
+		.model = m,
+		.data = &e->config->data,
+		.scaling = &e->scaling[scaling],
+		.length = e->length[length],
+		.sequences = (int)e->config->eval.sequences,
+		.eval_seed = (uint64_t)e->config->eval.eval_seed,
+	};
+}
+
+static struct err check_one(const struct run_evaluation *e, const struct model *m, int scaling, int length)
+{
+	struct eval_request request = request_of(e, m, scaling, length);
+	return err_at(eval_check(&request), "%s at length %d", label_of(&e->scaling[scaling]), e->length[length]);
+}
+
+/* A model that is laid out but has no values, for checks. */
+static struct err outline(const struct config *c, struct model *m)
+{
+	*m = (struct model){ .options = c->model, .V = task_of(&c->data.task)->vocabulary(&c->data.task) };
+	return layout_build(&m->options, m->V, &m->layout);
+}
+
+struct err run_evaluate_check(const struct run_evaluation *e)
+{
+	struct model m;
+	struct err error = outline(e->config, &m);
+	for (int s = 0; s < e->scalings && !error.code && !e->skip; s++)
+		for (int l = 0; l < e->lengths && !error.code; l++)
+			error = check_one(e, &m, s, l);
+	layout_free(&m.layout);
+	return error;
+}
+
+static struct err load_model(const struct run_evaluation *e, struct model *m)
+{
+	char mine[IDENTITY_TEXT], theirs[IDENTITY_TEXT];
+	if (m->value)
+		return OK;
+	char *path = io_join(e->folder, RUN_MODEL);
+	struct err error = weights_read(path, m);
+	if (!error.code) {
+		struct config other = *e->config;
+		other.model = m->options;
+		if (strcmp(config_identity(e->config, LIST_MODEL, mine), config_identity(&other, LIST_MODEL, theirs)))
+			error = err_usage("Train the run again with --force.",
+					  "%s: made with other options than the config beside it says", path);
+	}
+	free(path);
+	return error;
+}
+
+static bool wanted(const struct row *r, const struct run_evaluation *e, int length)
+{
+	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
+	       r->sequences == e->config->eval.sequences && !strcmp(r->task, label_of(&e->config->data.task));
+}
+
+static bool wanted_sequence(const struct sequence_row *r, const struct run_evaluation *e, int length)
+{
+	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
+	       r->sequences == e->config->eval.sequences && !strcmp(r->task, label_of(&e->config->data.task));
+}
+
+static bool there(const struct table *t, const struct run_evaluation *e, int length)
+{
+	bool row = false, sequence = false;
+	for (ptrdiff_t i = 0; i < arrlen(t->rows) && !row; i++)
+		row = wanted(&t->rows[i], e, length);
+	for (ptrdiff_t i = 0; i < arrlen(t->sequences) && !sequence; i++)
+		sequence = wanted_sequence(&t->sequences[i], e, length);
+	return row && sequence;
+}
+
+/* Takes the rows of this length out, and returns where new ones belong: behind those of lesser lengths. */
+static ptrdiff_t make_place(struct table *t, const struct run_evaluation *e, int length)
+{
+	ptrdiff_t kept = 0, place = 0;
+	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
+		if (wanted(&t->rows[i], e, length))
+			continue;
+		t->rows[kept++] = t->rows[i];
+		place = t->rows[i].length <= e->length[length] ? kept : place;
+	}
+	arrsetlen(t->rows, (size_t)kept);
+	return place;
+}
+
+static ptrdiff_t make_sequence_place(struct table *t, const struct run_evaluation *e, int length)
+{
+	ptrdiff_t kept = 0, place = 0;
+	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
+		if (wanted_sequence(&t->sequences[i], e, length))
+			continue;
+		t->sequences[kept++] = t->sequences[i];
+		place = t->sequences[i].length <= e->length[length] ? kept : place;
+	}
+	arrsetlen(t->sequences, (size_t)kept);
+	return place;
+}
+
+static void put_rows(struct table *t, const struct run_evaluation *e, int length, const struct eval_result *result)
+{
+	const struct config *c = e->config;
+	struct row row = {
+		.run = run_folder_name(e->folder),
+		.encoding = label_of(&c->model.encoding),
+		.scaling = t->label,
+		.task = label_of(&c->data.task),
+		.factor = result->factor,
+		.seed = c->train.seed,
+		.eval_seed = c->eval.eval_seed,
+		.train_length = c->model.train_length,
+		.length = e->length[length],
+		.multiple = e->multiple[length],
+		.sequences = c->eval.sequences,
+		.protocol = run_protocol(c),
+	};
+	ptrdiff_t place = make_place(t, e, length);
+	arrinsn(t->rows, (size_t)place, (size_t)result->groups);
+	for (int g = 0; g < result->groups; g++) {
+		row.group = text_keep(result->group[g]);
+		row.cell = result->cell[g];
+		t->rows[place + g] = row;
+	}
+}
+
+static void put_sequence_rows(struct table *t, const struct run_evaluation *e, int length,
+			      const struct eval_result *result)
+{
+	const struct config *c = e->config;
+	struct sequence_row row = {
+		.run = run_folder_name(e->folder),
+		.scaling = t->label,
+		.task = label_of(&c->data.task),
+		.seed = c->train.seed,
+		.eval_seed = c->eval.eval_seed,
+		.length = e->length[length],
+		.sequences = c->eval.sequences,
+	};
+	ptrdiff_t place = make_sequence_place(t, e, length), count = (ptrdiff_t)result->sequences * result->groups;
+	arrinsn(t->sequences, (size_t)place, (size_t)count);
+	for (int s = 0; s < result->sequences; s++)
+		for (int g = 0; g < result->groups; g++) {
+			ptrdiff_t i = (ptrdiff_t)s * result->groups + g;
+			row.sequence = s;
+			row.group = text_keep(result->group[g]);
+			row.tally = result->tally[i];
+			t->sequences[place + i] = row;
+		}
+}
+
+/* One evaluation's progress line. */
+struct watch {
+	struct progress progress;
+	char what[120];
+};
+
+static void show_progress(void *data, int64_t done, int64_t total)
+{
+	struct watch *w = data;
+	progress_show(&w->progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
+}
+
+static struct err compute(const struct run_evaluation *e, struct model *m, struct table *t, int scaling, int length)
+{
+	TRY(load_model(e, m));
+	struct eval_request request = request_of(e, m, scaling, length);
+	struct eval_result result = { 0 };
+	struct watch watch;
+	snprintf(watch.what, sizeof watch.what, "eval %.40s %.40s at %d", run_folder_name(e->folder), t->label,
+		 e->length[length]);
+	progress_start(&watch.progress, watch.what);
+	struct err error = eval_run(&request, show_progress, &watch, &result);
+	progress_end(&watch.progress);
+	t->seconds += clock_seconds() - watch.progress.start;
+	if (!error.code) {
+		put_rows(t, e, length, &result);
+		put_sequence_rows(t, e, length, &result);
+		t->computed++;
+	}
+	eval_result_free(&result);
+	return error;
+}
+
+static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
+{
+	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
+	t->path = run_folder_csv(e->folder, t->label, false);
+	t->sequences_path = run_folder_csv(e->folder, t->label, true);
+	struct err error = rows_read(t->path, &t->rows);
+	if (!error.code)
+		error = sequence_rows_read(t->sequences_path, &t->sequences);
+	if (!error.code || !e->force)
+		return error;
+	arrsetlen(t->rows, 0);
+	arrsetlen(t->sequences, 0);
+	return OK;
+}
+
+static void table_close(struct table *t)
+{
+	arrfree(t->rows);
+	arrfree(t->sequences);
+	free(t->path);
+	free(t->sequences_path);
+}
+
+static struct err record_evaluation(const struct run_evaluation *e, const struct table *t)
+{
+	json_t *record;
+	TRY(run_record_read(e->folder, &record));
+	json_t *all = json_object_get(record, "evaluations"), *one = version_json();
+	double before = json_number_value(json_object_get(json_object_get(all, t->label), "wall_seconds"));
+	json_object_set_new(one, "wall_seconds", json_real(before + t->seconds));
+	if (!json_is_object(all)) {
+		all = json_object();
+		json_object_set_new(record, "evaluations", all);
+	}
+	json_object_set_new(all, t->label, one);
+	struct err error = run_record_write(e->folder, record);
+	json_decref(record);
+	return error;
+}
+
+static struct err table_write(const struct run_evaluation *e, const struct table *t)
+{
+	if (!t->computed)
+		return OK;
+	TRY(sequence_rows_write(t->sequences_path, t->sequences, (int)arrlen(t->sequences)));
+	TRY(rows_write(t->path, t->rows, (int)arrlen(t->rows)));
+	return record_evaluation(e, t);
+}
+
+/* Numbers of another version beside ours: the reader must know. */
+static void warn_of_version(const char *folder, const char *what, const json_t *made_by)
+{
+	const char *commit = json_string_value(json_object_get(made_by, "commit"));
+	if (commit && strcmp(commit, version_commit()))
+		fprintf(stderr, "%s: %s by commit %s; this is %s\n", folder, what, commit, version_commit());
+}
+
+static void report_reuse(const struct run_evaluation *e, const struct table *t)
+{
+	json_t *record;
+	if (!t->reused || run_record_read(e->folder, &record).code)
+		return;
+	fprintf(stderr, "%s: %s: %d of %d lengths are there already (--force computes them anew)\n", e->folder,
+		t->label, t->reused, e->lengths);
+	warn_of_version(e->folder, "evaluated",
+			json_object_get(json_object_get(record, "evaluations"), t->label));
+	json_decref(record);
+}
+
+/* What stands in the table for this length, computed if it is missing. With `skip`, nothing for what cannot be. */
+static struct err fill_length(const struct run_evaluation *e, struct model *m, struct table *t, int scaling,
+			      int length, struct row **rows)
+{
+	struct model shape;
+	TRY(outline(e->config, &shape));
+	struct err error = check_one(e, &shape, scaling, length);
+	layout_free(&shape.layout);
+	if (error.code == ERR_USAGE && e->skip) {
+		fprintf(stderr, "%s: %s\n", e->folder, error.text);
+		return OK;
+	}
+	TRY(error);
+	if (!e->force && there(t, e, length))
+		t->reused++;
+	else
+		TRY(compute(e, m, t, scaling, length));
+	for (ptrdiff_t i = 0; rows && i < arrlen(t->rows); i++)
+		if (wanted(&t->rows[i], e, length))
+			arrput(*rows, t->rows[i]);
+	return OK;
+}
+
+static struct err evaluate_scaling(const struct run_evaluation *e, struct model *m, int scaling, struct row **rows)
+{
+	struct table t;
+	struct err error = table_open(e, scaling, &t);
+	for (int l = 0; l < e->lengths && !error.code; l++)
+		error = fill_length(e, m, &t, scaling, l, rows);
+	if (!error.code)
+		report_reuse(e, &t);
+	struct err written = table_write(e, &t);
+	table_close(&t);
+	return error.code ? error : written;
+}
+
+struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
+{
+	TRY(run_evaluate_check(e));
+	json_t *record;
+	TRY(run_record_read(e->folder, &record));
+	warn_of_version(e->folder, "trained", record);
+	json_decref(record);
+	struct model m = { 0 };
+	struct err error = OK;
+	for (int s = 0; s < e->scalings && !error.code; s++)
+		error = evaluate_scaling(e, &m, s, rows);
+	model_close(&m);
+	return error;
+}

@@ -1,0 +1,269 @@
+#include "runs/run_folder.h"
+
+#include "model/base/io.h"
+#include "runs/version.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+static const char *const run_files[] = { RUN_RECORD, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
+					 "eval-*.csv" };
+#define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
+
+static bool ours(const char *name)
+{
+	for (int i = 0; i < RUN_FILES; i++)
+		if (!fnmatch(run_files[i], name, 0))
+			return true;
+	return false;
+}
+
+static bool empty(const char *folder)
+{
+	bool found = false;
+	DIR *d = opendir(folder);
+	for (struct dirent *e; !found && d && (e = readdir(d));)
+		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	if (d)
+		closedir(d);
+	return !found;
+}
+
+struct err run_folder_check(const char *path, bool force)
+{
+	if (!*path)
+		return err_usage("Give a new folder, as in --out=runs/out/NAME.", "--out: a folder is needed");
+	if (!io_exists(path))
+		return OK;
+	if (!io_is_folder(path))
+		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
+	if (force || empty(path))
+		return OK;
+	return err_usage("Give another --out, or --force to replace the run that is there.", "%s: is not empty", path);
+}
+
+/* Removes a run's files, and no others. */
+static struct err clear(const char *folder)
+{
+	struct err e = OK;
+	DIR *d = opendir(folder);
+	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
+		if (!ours(entry->d_name))
+			continue;
+		char *path = io_join(folder, entry->d_name);
+		e = io_remove(path);
+		free(path);
+	}
+	if (d)
+		closedir(d);
+	return e;
+}
+
+static struct err write_file(const char *folder, const char *name, const char *text)
+{
+	char *path = io_join(folder, name);
+	struct err e = io_write(path, text, strlen(text));
+	free(path);
+	return e;
+}
+
+static json_t *new_record(const struct config *c)
+{
+	char identity[IDENTITY_TEXT], started[32];
+	time_t now = time(NULL);
+	strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	json_t *record = version_json();
+	json_object_set_new(record, "status", json_string("running"));
+	json_object_set_new(record, "started", json_string(started));
+	json_object_set_new(record, "identity", json_string(config_identity(c, LIST_TRAINING, identity)));
+	json_object_set_new(record, "evaluations", json_object());
+	return record;
+}
+
+struct err run_folder_create(const char *path, const struct config *c, const char *command_line, bool force)
+{
+	TRY(run_folder_check(path, force));
+	TRY(io_make_folder(path));
+	if (force)
+		TRY(clear(path));
+	json_t *record = new_record(c);
+	struct err e = run_record_write(path, record);
+	json_decref(record);
+	TRY(e);
+	struct text_builder text = { 0 };
+	text_add(&text, "%s\n", command_line);
+	e = write_file(path, RUN_COMMAND, text.data);
+	if (!e.code) {
+		text.size = 0;
+		config_print(c, LIST_TRAINING, &text);
+		e = write_file(path, RUN_CONFIG, text.data);
+	}
+	text_builder_free(&text);
+	return e;
+}
+
+/* The folder of a run named by its own path or by that of its model; free() it. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!io_exists(path) || io_is_folder(path))
+		return strdup(path);
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static struct err check_finished(const char *folder, const char *path)
+{
+	const char *status = run_folder_status(folder);
+	if (!io_exists(path))
+		return err_usage("`ropewalk train --out=DIR` makes a run.", "%s: no such folder", path);
+	if (!strcmp(status, "absent"))
+		return err_usage("Give the folder that `ropewalk train` made, or the model.safetensors in it.",
+				 "%s: not a run: %s has no %s", path, folder, RUN_RECORD);
+	if (strcmp(status, "finished"))
+		return err_usage(!strcmp(status, "running") ? "Wait until it has finished, or train again with --force."
+							    : "Train it again with --force.",
+				 "%s: no model to evaluate: the run's status is %s", folder, status);
+	return OK;
+}
+
+static struct err read_config(const char *folder, struct config *c)
+{
+	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
+	struct config run;
+	config_init(&run, &scope, NULL);
+	char *path = io_join(folder, RUN_CONFIG);
+	struct err e = config_read(&run, path);
+	free(path);
+	TRY(e);
+	c->model = run.model;
+	c->data = run.data;
+	c->train = run.train;
+	return OK;
+}
+
+struct err run_folder_open(const char *path, struct config *c, char **folder)
+{
+	char *found = folder_of(path);
+	struct err e = check_finished(found, path);
+	if (!e.code)
+		e = read_config(found, c);
+	*folder = e.code ? NULL : found;
+	if (e.code)
+		free(found);
+	return e;
+}
+
+struct err run_record_read(const char *folder, json_t **record)
+{
+	char *path = io_join(folder, RUN_RECORD), *text = NULL;
+	size_t size;
+	json_error_t error;
+	struct err e = io_read(path, &text, &size);
+	*record = e.code ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+	if (!e.code && !json_is_object(*record))
+		e = err_failed("Train the run again with --force.", "%s: damaged: line %d: %s", path,
+			       *record ? 1 : error.line, *record ? "not an object" : error.text);
+	if (e.code) {
+		json_decref(*record);
+		*record = NULL;
+	}
+	free(text);
+	free(path);
+	return e;
+}
+
+struct err run_record_write(const char *folder, const json_t *record)
+{
+	char *text = json_dumps(record, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+	BUG_IF(!text, "a record cannot be written as JSON");
+	struct text_builder b = { 0 };
+	text_add(&b, "%s\n", text);
+	struct err e = write_file(folder, RUN_RECORD, b.data);
+	text_builder_free(&b);
+	free(text);
+	return e;
+}
+
+struct err run_record_update(const char *folder, json_t *more)
+{
+	json_t *record;
+	struct err e = run_record_read(folder, &record);
+	if (!e.code) {
+		json_object_update(record, more);
+		e = run_record_write(folder, record);
+		json_decref(record);
+	}
+	json_decref(more);
+	return e;
+}
+
+const char *run_folder_status(const char *folder)
+{
+	json_t *record;
+	char *path = io_join(folder, RUN_RECORD);
+	bool there = io_exists(path);
+	free(path);
+	if (!there)
+		return "absent";
+	if (run_record_read(folder, &record).code)
+		return "damaged";
+	const char *status = json_string_value(json_object_get(record, "status"));
+	status = text_keep(status ? status : "damaged");
+	json_decref(record);
+	return status;
+}
+
+const char *run_folder_name(const char *path)
+{
+	size_t length = strlen(path);
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	size_t start = length;
+	while (start && path[start - 1] != '/')
+		start--;
+	char *name = strndup(path + start, length - start);
+	const char *kept = text_keep(name);
+	free(name);
+	return kept;
+}
+
+void run_folder_method(const char *label, struct text_builder *b)
+{
+	bool dash = false;
+	for (const char *s = label; *s; s++) {
+		bool plain = (*s & 0x80) == 0 && (isalnum((unsigned char)*s) || *s == '_' || *s == '.');
+		if (plain)
+			text_add(b, "%c", *s);
+		else if (!dash)
+			text_add(b, "-");
+		dash = !plain;
+	}
+	text_add(b, "-%08" PRIx32, (uint32_t)XXH3_64bits(label, strlen(label)));
+}
+
+char *run_folder_csv(const char *folder, const char *label, bool sequences)
+{
+	struct text_builder name = { 0 };
+	text_add(&name, "eval-");
+	run_folder_method(label, &name);
+	text_add(&name, sequences ? "-sequences.csv" : ".csv");
+	char *path = io_join(folder, name.data);
+	text_builder_free(&name);
+	return path;
+}
+
+const char *label_of(const struct method *m)
+{
+	struct text_builder b = { 0 };
+	method_label(m, &b);
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}

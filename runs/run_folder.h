@@ -1,0 +1,51 @@
+#ifndef ROPEWALK_RUN_FOLDER_H
+#define ROPEWALK_RUN_FOLDER_H
+
+#include "runs/config.h"
+#include "runs/rows.h"
+
+#include <jansson.h>
+
+/* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`, `record.json`,
+ * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`. runs/README.md says what is in them. */
+
+#define RUN_MODEL "model.safetensors"
+#define RUN_CONFIG "config"
+#define RUN_COMMAND "command"
+#define RUN_LOG "train.jsonl"
+#define RUN_TIMING "timing.jsonl"
+#define RUN_RECORD "record.json"
+
+/* Usage error unless a run can be made here: the folder is absent or empty, or `force`. Touches nothing. */
+struct err run_folder_check(const char *path, bool force);
+
+/* Makes the folder, with its config, command and a record: version_json, status "running", started, identity. With
+ * `force` removes the files listed above first; other files are never touched. */
+struct err run_folder_create(const char *path, const struct config *c, const char *command_line, bool force);
+
+/* The config of a run: model, data and train are read from the folder; the rest of `c` stays. `path` may also be that
+ * of a model.safetensors inside a run's folder. `folder` gets the folder's path; free() it. Errors: no run there, a run
+ * that has not finished. */
+struct err run_folder_open(const char *path, struct config *c, char **folder);
+
+/* The record; json_decref it. run_record_write replaces it atomically. */
+struct err run_record_read(const char *folder, json_t **record);
+struct err run_record_write(const char *folder, const json_t *record);
+/* Reads it, adds the members of `more` to it (or replaces them), writes it. Takes over the reference to `more`. */
+struct err run_record_update(const char *folder, json_t *more);
+/* "finished", "running", ...; "absent" if there is no record. Lives forever. */
+const char *run_folder_status(const char *folder);
+
+/* Last component of a path: the run's name in tables. Kept. */
+const char *run_folder_name(const char *path);
+
+/* "METHOD" of a file name: the label with every run of characters other than [A-Za-z0-9_.] as '-', then '-' and 8 hex
+ * digits of its XXH3. Appends. */
+void run_folder_method(const char *label, struct text_builder *b);
+/* Path of eval-METHOD.csv or eval-METHOD-sequences.csv. free() it. */
+char *run_folder_csv(const char *folder, const char *label, bool sequences);
+
+/* A method's label, as the user wrote it; kept. */
+const char *label_of(const struct method *m);
+
+#endif

@@ -1,0 +1,25 @@
+#ifndef ROPEWALK_RUN_TRAIN_H
+#define ROPEWALK_RUN_TRAIN_H
+
+#include "runs/config.h"
+#include "train/loop.h"
+
+#include <stdio.h>
+
+/* Training into a run's folder: logs, weights, record. */
+
+struct run_trained {
+	int64_t steps;
+	double loss, accuracy; /* of the last step; 0 if there was none */
+	double seconds, tokens_per_second;
+};
+
+/* All that can be checked of the job without doing it (lengths, sizes, memory); with `plan`, what it takes. */
+struct err run_train_check(const struct config *c, struct train_plan *plan);
+
+/* Creates the folder (run_folder_create, with c->run.force) and trains, with progress on stderr named `what`. A
+ * diverged run leaves no model; its record says "diverged". */
+struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
+		     struct run_trained *out);
+
+#endif

@@ -1,0 +1,326 @@
+#include "runs/show/notes.h"
+
+#include "model/base/stb.h"
+#include "model/position/scaling.h"
+#include "runs/progress.h"
+#include "runs/run_folder.h"
+#include "runs/run_train.h"
+#include "runs/show/table.h"
+#include "runs/show/wrap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void flush(struct text_builder *paragraph, struct text_builder *b)
+{
+	wrap_paragraph(b, paragraph->data);
+	text_builder_free(paragraph);
+}
+
+static const struct cell *first_cell(const struct results *r, int cells)
+{
+	return &r->grid->cell[results_first(r, cells)];
+}
+
+/* "rope: ", or nothing where there is one kind of cells. */
+static void add_label(const struct results *r, int cells, struct text_builder *p)
+{
+	const char *label = first_cell(r, cells)->label;
+	if (r->grid->groups > 1)
+		text_add(p, "%s: ", label);
+}
+
+static void floor_line(const struct results *r, int cells, bool warnings, struct text_builder *b)
+{
+	struct reached n = results_reached(r, cells);
+	bool above = n.reached < n.known;
+	if (above != warnings || !n.known)
+		return;
+	struct text_builder p = { 0 };
+	text_add(&p, "%s", warnings ? "warning: " : "");
+	add_label(r, cells, &p);
+	text_add(&p, "reached the floor in %d of %d seeds (perplexity at 1x at most %g times it)", n.reached, n.seeds,
+		 FLOOR_REACHED);
+	if (n.known < n.seeds)
+		text_add(&p, ", %d not known yet", n.seeds - n.known);
+	text_add(&p, "%s", warnings ? "; do not read longer lengths of a model that is above it at 1x." : ".");
+	flush(&p, b);
+}
+
+static void diverged_line(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	int count = 0;
+	for (int i = 0; i < arrlen(r->cell); i++)
+		if (r->cell[i].status == CELL_DIVERGED)
+			text_add(&p, "%s%s", count++ ? ", " : "warning: diverged in training: ",
+				 run_folder_name(r->cell[i].folder));
+	if (!count)
+		return;
+	text_add(&p, " (%d of %d models); means are over the other seeds.", count, (int)arrlen(r->cell));
+	flush(&p, b);
+}
+
+static const char *record_text(const json_t *record, const char *name)
+{
+	const char *text = json_string_value(json_object_get(record, name));
+	return text ? text : "unknown";
+}
+
+/* "0.1 commit abc, gcc 12.2, OpenBLAS 0.3 core Haswell pthread, float, 2 threads": what computed a cell; kept. */
+static const char *machine_of(const json_t *record)
+{
+	const json_t *blas = json_object_get(record, "blas");
+	struct text_builder b = { 0 };
+	text_add(&b, "ropewalk %s commit %s, %s, %s core %s %s, %s, %d threads", record_text(record, "version"),
+		 record_text(record, "commit"), record_text(record, "compiler"), record_text(blas, "library"),
+		 record_text(blas, "core"), record_text(blas, "flavour"), record_text(record, "real"),
+		 (int)json_integer_value(json_object_get(record, "threads")));
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}
+
+static const char **machines(const struct results *r)
+{
+	const char **seen = NULL;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		if (!r->cell[i].record)
+			continue;
+		const char *machine = machine_of(r->cell[i].record);
+		bool there = false;
+		for (int j = 0; j < arrlen(seen); j++)
+			there |= seen[j] == machine;
+		if (!there)
+			arrput(seen, machine);
+	}
+	return seen;
+}
+
+static void versions_warning(const struct results *r, struct text_builder *b)
+{
+	int others = 0;
+	const json_t *first = NULL;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		const json_t *record = r->cell[i].record;
+		first = first ? first : record;
+		others += record && (strcmp(record_text(record, "commit"), record_text(first, "commit")) ||
+				     strcmp(record_text(record, "version"), record_text(first, "version")));
+	}
+	if (!others)
+		return;
+	struct text_builder p = { 0 };
+	text_add(&p, "warning: %d of %d models were trained by another version of the program than the first.", others,
+		 (int)arrlen(r->cell));
+	flush(&p, b);
+}
+
+void notes_warnings(const struct results *r, struct text_builder *b)
+{
+	for (int cells = 0; cells < r->grid->groups; cells++)
+		floor_line(r, cells, true, b);
+	diverged_line(r, b);
+	versions_warning(r, b);
+	notes_ramp_warnings(r, b);
+}
+
+static void marks_line(struct text_builder *b)
+{
+	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the floor "
+			  "at 1x. `-`: not computed yet. `n/a`: the model cannot take it.");
+}
+
+static void section_lines(const struct results *r, struct text_builder *b)
+{
+	for (int i = 0; i < arrlen(r->study->section); i++) {
+		const struct study_section *section = &r->study->section[i];
+		if (!arrlen(section->line))
+			continue;
+		struct text_builder p = { 0 };
+		text_add(&p, "[%d] %s=%s: ", i + 1, section->name, section->value);
+		section_text(section, &p);
+		text_add(&p, ".");
+		flush(&p, b);
+	}
+}
+
+static void protocol_lines(const struct results *r, struct text_builder *b)
+{
+	const char **seen = NULL;
+	for (int i = 0; i < arrlen(r->cell); i++)
+		for (int j = 0; j < r->grid->cell[i].scalings; j++)
+			for (int k = 0; k < arrlen(r->cell[i].row[j]); k++) {
+				const struct row *row = &r->cell[i].row[j][k];
+				bool there = !cell_owns(&r->grid->cell[i], j, row);
+				for (int l = 0; l < arrlen(seen); l++)
+					there |= !strcmp(seen[l], row->protocol);
+				if (!there)
+					arrput(seen, row->protocol);
+			}
+	for (int i = 0; i < arrlen(seen); i++) {
+		struct text_builder p = { 0 };
+		text_add(&p, "protocol: %s.", seen[i]);
+		flush(&p, b);
+	}
+	arrfree(seen);
+}
+
+/* Scored tokens of a cell, whichever scaling has been computed: they are the same for all. */
+static int64_t scored_at(const struct results *r, int cells, double multiple, const char *group)
+{
+	int64_t scored = 0;
+	for (int i = 0; i < first_cell(r, cells)->scalings && !scored; i++)
+		scored = results_summary(r, cells, i, multiple, group).scored;
+	return scored;
+}
+
+static void add_scored(const struct results *r, int cells, const char *group, struct text_builder *p)
+{
+	text_add(p, "%s", group);
+	for (int i = 0; i < arrlen(r->grid->multiple); i++) {
+		char number[NUMBER_TEXT];
+		int64_t scored = scored_at(r, cells, r->grid->multiple[i], group);
+		if (scored)
+			text_add(p, " %sx %" PRId64, number_to_text(r->grid->multiple[i], number), scored);
+	}
+}
+
+static void scored_line(const struct results *r, struct text_builder *b)
+{
+	const struct eval_options *eval = &first_cell(r, 0)->config.eval;
+	struct text_builder p = { 0 };
+	text_add(&p, "scored tokens a cell, %" PRId64 " sequences (eval_seed %" PRId64 ", the same for every model): ",
+		 eval->sequences, eval->eval_seed);
+	const char **group = table_groups(r);
+	for (int i = 0; i < arrlen(group); i++) {
+		text_add(&p, "%s", i ? "; " : "");
+		add_scored(r, 0, group[i], &p);
+	}
+	arrfree(group);
+	text_add(&p, ".");
+	flush(&p, b);
+}
+
+static bool same_steps(const struct cell *c)
+{
+	for (int i = 1; i < arrlen(c); i++)
+		if (c[i].config.train.steps != c->config.train.steps || c[i].config.train.batch != c->config.train.batch)
+			return false;
+	return true;
+}
+
+static void seeds_line(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	text_add(&p, "seeds: ");
+	const struct cell *c = r->grid->cell;
+	int shown = 0;
+	for (int i = 0; i < arrlen(c); i++)
+		if (c[i].group == 0)
+			text_add(&p, "%s%" PRId64, shown++ ? ", " : "", c[i].config.train.seed);
+	text_add(&p, ". Models: %d", (int)arrlen(c));
+	if (same_steps(c))
+		text_add(&p, ", trained for %" PRId64 " steps of %" PRId64 " sequences", c->config.train.steps,
+			 c->config.train.batch);
+	text_add(&p, ".");
+	flush(&p, b);
+}
+
+static bool add_order(const struct results *r, int cells, int scaling, bool begun, struct text_builder *p)
+{
+	const struct cell *c = first_cell(r, cells);
+	struct order n = results_order(r, cells, scaling, scaling - 1);
+	if (!n.compared)
+		return false;
+	text_add(p, "%s%s beat %s in %d of %d", begun ? "; " : "", c->scaling_label[scaling],
+		 c->scaling_label[scaling - 1], n.better, n.compared);
+	return true;
+}
+
+static void order_lines(const struct results *r, struct text_builder *b)
+{
+	for (int cells = 0; cells < r->grid->groups; cells++) {
+		struct text_builder p = { 0 };
+		bool any = false;
+		text_add(&p, "in pairs, each row with the one above it (same weights and sequences; cells: seeds x "
+			     "multiples beyond 1x): ");
+		add_label(r, cells, &p);
+		for (int i = 1; i < first_cell(r, cells)->scalings; i++)
+			any |= add_order(r, cells, i, any, &p);
+		text_add(&p, ".");
+		if (any)
+			flush(&p, b);
+		text_builder_free(&p);
+	}
+}
+
+/* Recall asks more often as it grows, unless told to grow by filler. */
+static void caution_line(const struct results *r, struct text_builder *b)
+{
+	const struct cell *c = first_cell(r, 0);
+	const struct method *task = &c->config.data.task;
+	int pairs = method_find(task->entry, "pairs"), grow = method_find(task->entry, "grow");
+	if (pairs < 0 || grow < 0 || task->value[grow].integer)
+		return;
+	int last = (int)arrlen(r->grid->multiple) - 1;
+	double times[2], share = (double)c->config.eval.sequences * (double)task->value[pairs].integer;
+	for (int i = 0; i < 2; i++)
+		times[i] = (double)scored_at(r, 0, r->grid->multiple[i * last], task_of(task)->groups[0]) / share;
+	struct text_builder p = { 0 };
+	text_add(&p, "caution: as the sequence grows each key is queried more often");
+	if (times[0] > 0 && times[1] > times[0])
+		text_add(&p, " (%.0f times at %gx, %.0f at %gx)", times[0], r->grid->multiple[0], times[1],
+			 r->grid->multiple[last]);
+	text_add(&p, ", and every earlier query is a look-alike for the match: length, distance and the number of "
+		     "look-alikes grow together. recall(grow=filler) keeps the questions of 1x and adds filler only.");
+	flush(&p, b);
+}
+
+static void machine_lines(const struct results *r, struct text_builder *b)
+{
+	const char **seen = machines(r);
+	for (int i = 0; i < arrlen(seen); i++) {
+		struct text_builder p = { 0 };
+		text_add(&p, "computed by: %s.", seen[i]);
+		flush(&p, b);
+	}
+	arrfree(seen);
+}
+
+static void cost_line(const struct results *r, struct text_builder *b)
+{
+	size_t parameters = 0, bytes = 0;
+	for (int i = 0; i < arrlen(r->grid->cell); i++) {
+		struct train_plan plan;
+		if (run_train_check(&r->grid->cell[i].config, &plan).code)
+			continue;
+		size_t needed = plan.slabs + plan.activations + plan.batch;
+		bytes = needed > bytes ? needed : bytes;
+		parameters = plan.parameters > parameters ? plan.parameters : parameters;
+	}
+	char memory[32], time[32];
+	struct text_builder p = { 0 };
+	text_add(&p, "parameters at most %zu, memory of training %s, wall time %s.", parameters,
+		 memory_text(bytes, memory), duration_text(study_folder_seconds(r->folder), time));
+	flush(&p, b);
+}
+
+void notes_text(const struct results *r, struct text_builder *b)
+{
+	notes_warnings(r, b);
+	for (int cells = 0; cells < r->grid->groups; cells++)
+		floor_line(r, cells, false, b);
+	section_lines(r, b);
+	marks_line(b);
+	protocol_lines(r, b);
+	scored_line(r, b);
+	seeds_line(r, b);
+	notes_factors(r, b);
+	notes_ramp(r, b);
+	order_lines(r, b);
+	caution_line(r, b);
+	machine_lines(r, b);
+	cost_line(r, b);
+	text_add(b, "command: %s\n", study_folder_command(r->folder));
+}

@@ -1,0 +1,50 @@
+#ifndef ROPEWALK_GRID_H
+#define ROPEWALK_GRID_H
+
+#include "runs/study/study_file.h"
+
+#include "runs/config.h"
+#include "runs/rows.h"
+
+/* A study's axes multiplied out. Arrays are stb_ds arrays; texts are kept. */
+
+/* A cell is one trained model, and what it is evaluated under. */
+struct cell {
+	struct config config;           /* finished */
+	char identity[IDENTITY_TEXT];   /* of what training depends on */
+	const char *name;               /* of its folder: values of the axes and 8 digits of the identity */
+	const char *label;              /* values of the axes other than seed; "" if there are none */
+	const char *axes;               /* the same without the encoding */
+	unsigned sections;              /* bit i: section i overrides something */
+	struct method *scaling;         /* [scalings] */
+	const char **scaling_label;     /* [scalings] */
+	int scalings;
+	int *length;                    /* [lengths] */
+	double *multiple;               /* [lengths] */
+	int lengths;
+	int group;                      /* cells of one label have one number, 0, 1, 2 ... in order */
+};
+
+#define STUDY_SECTIONS 32
+
+struct grid {
+	struct cell *cell;  /* seeds are neighbours */
+	int groups;
+	double *multiple;   /* all there are, ascending */
+};
+
+/* Multiplies out. Cells of one identity are one cell. Errors: values that do not parse, a section that selects no cell,
+ * an override of an axis, a method's option that no cell uses. grid_free takes a zeroed struct too. */
+struct err grid_build(const struct study *s, struct grid *out);
+void grid_free(struct grid *g);
+
+/* Can the cell's model take this scaling at this length? */
+bool cell_possible(const struct cell *c, int scaling, int length);
+
+/* Is the row this cell's as it would be evaluated now: same scaling, task, eval_seed and sequences? */
+bool cell_owns(const struct cell *c, int scaling, const struct row *row);
+
+/* "layers=3, steps=2000": what a section overrides, appended. */
+void section_text(const struct study_section *s, struct text_builder *b);
+
+#endif

@@ -1,0 +1,269 @@
+#include "runs/study/study.h"
+
+#include "model/base/arena.h"
+#include "model/base/stb.h"
+#include "runs/progress.h"
+#include "runs/run_eval.h"
+#include "runs/run_folder.h"
+#include "runs/run_train.h"
+#include "runs/version.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is to be done for one cell. */
+struct cell_plan {
+	char *path;
+	bool train;
+	bool diverged;          /* before, and not to be tried again */
+	int64_t train_tokens, eval_tokens;
+	int possible, missing;  /* evaluations: scalings by lengths */
+	bool *wanted;           /* [scalings][lengths]: missing */
+};
+
+struct plan {
+	const struct study_job *job;
+	struct cell_plan *cell; /* stb_ds */
+	size_t parameters, bytes;
+	int training, evaluating, finished, other_version;
+};
+
+static bool have_row(const struct row *rows, const struct cell *c, int scaling, int length)
+{
+	for (int i = 0; i < arrlen(rows); i++)
+		if (rows[i].length == length && cell_owns(c, scaling, &rows[i]))
+			return true;
+	return false;
+}
+
+/* Marks the lengths that one scaling lacks. */
+static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
+{
+	struct row *rows = NULL;
+	char *path = run_folder_csv(p->path, c->scaling_label[scaling], false);
+	struct err e = all ? OK : rows_read(path, &rows);
+	free(path);
+	for (int i = 0; i < c->lengths && !e.code; i++) {
+		if (!cell_possible(c, scaling, c->length[i]))
+			continue;
+		p->possible++;
+		if (have_row(rows, c, scaling, c->length[i]))
+			continue;
+		p->wanted[scaling * c->lengths + i] = true;
+		p->missing++;
+		p->eval_tokens += c->config.eval.sequences * c->length[i];
+	}
+	arrfree(rows);
+	return e;
+}
+
+static struct err plan_training(const struct cell *c, struct cell_plan *p, struct plan *plan)
+{
+	struct train_plan takes;
+	struct err e = run_train_check(&c->config, &takes);
+	if (e.code)
+		return err_at(e, "%s", c->name);
+	size_t bytes = takes.slabs + takes.activations + takes.batch;
+	plan->bytes = bytes > plan->bytes ? bytes : plan->bytes;
+	plan->parameters = takes.parameters > plan->parameters ? takes.parameters : plan->parameters;
+	if (p->train)
+		p->train_tokens = c->config.train.steps * c->config.train.batch * c->config.model.train_length;
+	return OK;
+}
+
+static bool made_by_other(const char *path)
+{
+	json_t *record;
+	if (run_record_read(path, &record).code)
+		return false;
+	const char *commit = json_string_value(json_object_get(record, "commit"));
+	bool other = commit && strcmp(commit, version_commit());
+	json_decref(record);
+	return other;
+}
+
+static struct err plan_cell(struct plan *plan, const struct cell *c, struct cell_plan *p)
+{
+	enum cell_status status;
+	TRY(study_folder_find(plan->job->folder, c, &p->path, &status));
+	p->train = plan->job->force || status < CELL_FINISHED;
+	p->diverged = !p->train && status == CELL_DIVERGED;
+	p->wanted = calloc((size_t)(c->scalings * c->lengths) + 1, sizeof *p->wanted);
+	BUG_IF(!p->wanted, "no memory for %d marks", c->scalings * c->lengths);
+	TRY(plan_training(c, p, plan));
+	for (int i = 0; i < c->scalings && !p->diverged; i++)
+		TRY(plan_scaling(c, p, i, p->train));
+	plan->training += p->train;
+	plan->evaluating += p->missing > 0;
+	plan->finished += !p->train && !p->missing;
+	plan->other_version += !p->train && made_by_other(p->path);
+	return OK;
+}
+
+static void plan_free(struct plan *plan)
+{
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		free(plan->cell[i].path);
+		free(plan->cell[i].wanted);
+	}
+	arrfree(plan->cell);
+}
+
+static struct err plan_make(struct plan *plan)
+{
+	const struct cell *cell = plan->job->grid->cell;
+	for (int i = 0; i < arrlen(cell); i++) {
+		struct cell_plan p = { 0 };
+		struct err e = plan_cell(plan, &cell[i], &p);
+		arrput(plan->cell, p);
+		TRY(e);
+	}
+	return OK;
+}
+
+static void plan_print(const struct plan *plan)
+{
+	char memory[32];
+	int possible = 0, missing = 0;
+	int64_t train_tokens = 0, eval_tokens = 0;
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		possible += plan->cell[i].possible;
+		missing += plan->cell[i].missing;
+		train_tokens += plan->cell[i].train_tokens;
+		eval_tokens += plan->cell[i].eval_tokens;
+	}
+	fprintf(stderr, "study %s: %d models: %d to train, %d to evaluate, %d finished\n", plan->job->folder,
+		(int)arrlen(plan->cell), plan->training, plan->evaluating, plan->finished);
+	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", plan->parameters,
+		memory_text(plan->bytes, memory), train_tokens);
+	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", missing, possible,
+		eval_tokens);
+	if (plan->other_version)
+		fprintf(stderr, "warning: %d finished models were trained by another version of the program (this is "
+				"commit %s); --force trains them anew\n", plan->other_version, version_commit());
+}
+
+/* Scalings first .. last - 1 that lack the same lengths. */
+static struct err evaluate_alike(const struct cell *c, const struct cell_plan *p, int first, int last,
+				 const struct config *config)
+{
+	const bool *wanted = &p->wanted[first * c->lengths];
+	struct run_evaluation e = { .folder = p->path, .config = config, .scaling = &c->scaling[first],
+				    .scalings = last - first, .skip = true };
+	int *length = NULL;
+	double *multiple = NULL;
+	for (int i = 0; i < c->lengths; i++)
+		if (wanted[i]) {
+			arrput(length, c->length[i]);
+			arrput(multiple, c->multiple[i]);
+		}
+	e.length = length;
+	e.multiple = multiple;
+	e.lengths = (int)arrlen(length);
+	struct err error = e.lengths ? run_evaluate(&e, NULL) : OK;
+	arrfree(length);
+	arrfree(multiple);
+	return error;
+}
+
+static struct err evaluate_cell(const struct cell *c, const struct cell_plan *p, const struct config *config)
+{
+	size_t row = (size_t)c->lengths * sizeof *p->wanted;
+	for (int first = 0, last; first < c->scalings; first = last) {
+		last = first + 1;
+		while (last < c->scalings &&
+		       !memcmp(&p->wanted[first * c->lengths], &p->wanted[last * c->lengths], row))
+			last++;
+		TRY(evaluate_alike(c, p, first, last, config));
+	}
+	return OK;
+}
+
+static struct err work_on(const struct plan *plan, int index, const char *what)
+{
+	const struct cell *c = &plan->job->grid->cell[index];
+	const struct cell_plan *p = &plan->cell[index];
+	struct config config = c->config;
+	struct run_trained trained;
+	config.run.threads = plan->job->threads;
+	config.run.force = true;
+	if (p->train)
+		TRY(run_train(p->path, &config, plan->job->command_line, what, &trained));
+	return evaluate_cell(c, p, &config);
+}
+
+static bool has_work(const struct cell_plan *p)
+{
+	return p->train || p->missing;
+}
+
+/* The share of the work by tokens; a trained token costs about three evaluated ones, forward and backward. */
+static double work_of(const struct cell_plan *p)
+{
+	return 3.0 * (double)p->train_tokens + (double)p->eval_tokens;
+}
+
+static void report_failure(const char *path, const struct err *e)
+{
+	fprintf(stderr, "ropewalk: %s: %s\n", run_folder_name(path), e->text);
+	if (*e->hint)
+		fprintf(stderr, "  %s\n", e->hint);
+}
+
+/* "study 2 of 5, about 1 min 20 s left: seed-102-1a2b3c4d" */
+static const char *headline(const struct plan *plan, int index, double seconds, char text[200])
+{
+	double done = 0, all = 0;
+	char left[64] = "", time[32];
+	int number = 1, count = 0;
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		all += work_of(&plan->cell[i]);
+		done += i < index ? work_of(&plan->cell[i]) : 0;
+		count += has_work(&plan->cell[i]);
+		number += i < index && has_work(&plan->cell[i]);
+	}
+	if (done > 0)
+		snprintf(left, sizeof left, ", about %s left", duration_text(seconds / done * (all - done), time));
+	snprintf(text, 200, "%d of %d%s: %.100s", number, count, left, run_folder_name(plan->cell[index].path));
+	return text;
+}
+
+static struct err work(const struct plan *plan, int *failed)
+{
+	double start = clock_seconds(), last = start;
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		*failed += plan->cell[i].diverged;
+		if (!has_work(&plan->cell[i]))
+			continue;
+		char what[200];
+		fprintf(stderr, "%s\n", headline(plan, i, clock_seconds() - start, what));
+		struct err e = work_on(plan, i, what);
+		if (e.code) {
+			report_failure(plan->cell[i].path, &e);
+			++*failed;
+		}
+		double now = clock_seconds();
+		TRY(study_folder_add_seconds(plan->job->folder, now - last));
+		last = now;
+	}
+	return OK;
+}
+
+struct err study_run(const struct study_job *job, int *failed)
+{
+	struct plan plan = { .job = job };
+	*failed = 0;
+	struct err e = study_folder_check(job->folder);
+	if (!e.code)
+		e = plan_make(&plan);
+	if (!e.code) {
+		plan_print(&plan);
+		e = study_folder_write(job->folder, job->study, job->command_line);
+	}
+	if (!e.code)
+		e = work(&plan, failed);
+	plan_free(&plan);
+	return e;
+}

@@ -1,0 +1,22 @@
+#ifndef ROPEWALK_STUDY_H
+#define ROPEWALK_STUDY_H
+
+#include "runs/study/study_folder.h"
+
+/* Running a study: every cell is trained once and evaluated where rows are missing. */
+
+struct study_job {
+	const char *folder;
+	const struct study *study;
+	const struct grid *grid;
+	bool force; /* train and evaluate all anew */
+	int64_t threads;
+	const char *command_line;
+};
+
+/* Checks every cell that is to be trained, prints the plan on stderr, then works through the cells; what is finished is
+ * skipped. A cell that fails is reported on stderr and does not stop the others; `failed` counts those without all of
+ * their rows, the diverged among them. Errors: what stops the study as a whole, before any work. */
+struct err study_run(const struct study_job *job, int *failed);
+
+#endif

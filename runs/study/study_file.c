@@ -1,0 +1,265 @@
+#include "runs/study/study_file.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "model/position/scaling.h"
+#include "runs/config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct scope study_scope = { .command = "study", .lists = LIST_TRAINING | LIST_EVAL };
+
+bool study_takes_list(const struct option_name *option)
+{
+	return option->list == LIST_EVAL && option->option->kind == OPTION_TEXT;
+}
+
+/* Only what training depends on can be an axis: the rest would give one run's rows different meanings. */
+static bool can_be_axis(const struct option_name *option)
+{
+	if (option->list)
+		return option->list & LIST_TRAINING;
+	return option->family != scaling_at;
+}
+
+static struct err place(const char *from, struct err e)
+{
+	return from && e.code ? err_at(e, "%s", from) : e;
+}
+
+static const char *shown_name(const char *name, const char *from)
+{
+	char text[128];
+	snprintf(text, sizeof text, "%s%s", from ? "" : "--", name);
+	return text_keep(text);
+}
+
+static struct err refuse_axis(const struct option_name *option, const char *shown)
+{
+	if (!option->list)
+		return err_usage("Write it into the list of scalings: scaling = ntk(factor=4), ntk(factor=8).",
+				 "%s: a scaling's option takes one value in a study", shown);
+	return err_usage("All cells of a study are evaluated alike; make a second study for other values.",
+			 "%s: takes one value in a study", shown);
+}
+
+static struct err refuse_duplicates(char **value, int count, const char *shown)
+{
+	for (int i = 0; i < count; i++)
+		for (int j = 0; j < i; j++)
+			if (!strcmp(value[i], value[j]))
+				return err_usage("Name every value once.", "%s: %s is there twice", shown, value[i]);
+	return OK;
+}
+
+static struct err take_values(struct study_line *l, char **value, int count, const char *shown)
+{
+	if (!count)
+		return err_usage("Give a value, or remove the line.", "%s: no value", shown);
+	for (int i = 0; i < count; i++)
+		if (!*value[i])
+			return err_usage("A list is written a, b, c.", "%s: an empty value in the list", shown);
+	if (count > 1 && !can_be_axis(&l->option))
+		return refuse_axis(&l->option, shown);
+	TRY(refuse_duplicates(value, count, shown));
+	for (int i = 0; i < count; i++)
+		arrput(l->value, text_keep(value[i]));
+	return OK;
+}
+
+static struct err parse_line(const char *name, const char *text, const char *from, struct study_line *out)
+{
+	const char *shown = shown_name(name, from);
+	*out = (struct study_line){ .from = from };
+	if (!option_lookup(&study_scope, name, &out->option))
+		return place(from, option_unknown(&study_scope, name, shown));
+	out->name = text_keep(out->option.name);
+	if (study_takes_list(&out->option)) {
+		arrput(out->value, text_keep(text));
+		return OK;
+	}
+	int count;
+	char **value = text_list(text, &count);
+	struct err e = take_values(out, value, count, shown);
+	text_list_free(value);
+	if (e.code)
+		arrfree(out->value);
+	return place(from, e);
+}
+
+static struct study_line *find_line(struct study_line *line, const char *name)
+{
+	for (int i = 0; i < arrlen(line); i++)
+		if (!strcmp(line[i].name, name))
+			return &line[i];
+	return NULL;
+}
+
+/* Appends to a list of lines in which every name stands once. */
+static struct err add_line(struct study_line **list, const char *name, const char *text, const char *from)
+{
+	struct study_line l;
+	TRY(parse_line(name, text, from, &l));
+	const struct study_line *before = find_line(*list, l.name);
+	if (before) {
+		arrfree(l.value);
+		return place(from, err_usage("Keep one of the two lines.", "%s: given before, in %s", name, before->from));
+	}
+	arrput(*list, l);
+	return OK;
+}
+
+static struct err split_section(const char *text, struct study_section *out)
+{
+	static const char hint[] = "A section is named by an option's value, as written: [encoding=nope].";
+	const char *equals = strchr(text, '=');
+	if (!equals)
+		return err_usage(hint, "[%s]: no `=`", text);
+	char *name = strndup(text, (size_t)(equals - text));
+	for (char *end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
+		*--end = '\0';
+	struct option_name option;
+	bool known = option_lookup(&study_scope, name, &option);
+	struct err e = known ? OK : option_unknown(&study_scope, name, name);
+	if (known && (!can_be_axis(&option) || !strcmp(option.name, "seed")))
+		e = err_usage("Sections select by what makes rows of the table, as [encoding=nope].",
+			      "[%s]: %s does not tell rows apart", text, option.name);
+	out->name = known ? text_keep(option.name) : NULL;
+	free(name);
+	for (equals++; isspace((unsigned char)*equals);)
+		equals++;
+	out->value = text_keep(equals);
+	return e;
+}
+
+static struct err add_section(struct study *s, const char *text, const char *from)
+{
+	struct study_section section = { .from = from };
+	TRY(place(from, split_section(text, &section)));
+	for (int i = 0; i < arrlen(s->section); i++)
+		if (!strcmp(s->section[i].name, section.name) && !strcmp(s->section[i].value, section.value))
+			return place(from, err_usage("Put its lines together.", "[%s]: given before, in %s", text,
+						     s->section[i].from));
+	arrput(s->section, section);
+	return OK;
+}
+
+static struct err add_section_line(struct study_section *section, const struct config_line *l, const char *from)
+{
+	TRY(add_line(&section->line, l->name, l->value, from));
+	const struct study_line *added = &arrlast(section->line);
+	if (arrlen(added->value) > 1)
+		return place(from, err_usage("Put the list before the first section.",
+					     "%s: a list inside a section", l->name));
+	if (!strcmp(added->name, section->name))
+		return place(from, err_usage("Sections change other options of the cells they select.",
+					     "%s: the section selects by it", l->name));
+	return OK;
+}
+
+static struct err add_lines(const char *path, const struct config_line *line, int count, struct study *out)
+{
+	for (int i = 0; i < count; i++) {
+		char place_text[1024];
+		snprintf(place_text, sizeof place_text, "%s:%d", path, line[i].number);
+		const char *from = text_keep(place_text);
+		if (!line[i].name)
+			TRY(add_section(out, line[i].section, from));
+		else if (line[i].section)
+			TRY(add_section_line(&arrlast(out->section), &line[i], from));
+		else
+			TRY(add_line(&out->line, line[i].name, line[i].value, from));
+	}
+	return OK;
+}
+
+struct err study_parse(const char *path, const char *text, struct study *out)
+{
+	struct config_line *line;
+	int count;
+	*out = (struct study){ 0 };
+	TRY(config_lines_of(path, text, &line, &count));
+	struct err e = add_lines(path, line, count, out);
+	free(line);
+	if (e.code)
+		study_free(out);
+	return e;
+}
+
+struct err study_read(const char *path, struct study *out)
+{
+	char *text;
+	size_t size;
+	*out = (struct study){ 0 };
+	TRY(io_read(path, &text, &size));
+	struct err e = strlen(text) == size ? study_parse(path, text, out)
+					    : err_usage("A study file is text.", "%s: a NUL byte in it", path);
+	free(text);
+	return e;
+}
+
+static void free_lines(struct study_line *line)
+{
+	for (int i = 0; i < arrlen(line); i++)
+		arrfree(line[i].value);
+	arrfree(line);
+}
+
+void study_free(struct study *s)
+{
+	free_lines(s->line);
+	for (int i = 0; i < arrlen(s->section); i++)
+		free_lines(s->section[i].line);
+	arrfree(s->section);
+	*s = (struct study){ 0 };
+}
+
+static void remove_line(struct study_line **list, const char *name)
+{
+	struct study_line *l = find_line(*list, name);
+	if (!l)
+		return;
+	arrfree(l->value);
+	arrdel(*list, l - *list);
+}
+
+struct err study_override(struct study *s, const char *name, const char *text, const char *from)
+{
+	struct study_line l;
+	TRY(parse_line(name, text, from, &l));
+	for (int i = 0; i < arrlen(s->section); i++)
+		remove_line(&s->section[i].line, l.name);
+	struct study_line *before = find_line(s->line, l.name);
+	if (!before) {
+		arrput(s->line, l);
+		return OK;
+	}
+	arrfree(before->value);
+	*before = l;
+	return OK;
+}
+
+static void print_lines(const struct study_line *line, struct text_builder *b)
+{
+	for (int i = 0; i < arrlen(line); i++) {
+		text_add(b, "%s = ", line[i].name);
+		for (int j = 0; j < arrlen(line[i].value); j++)
+			text_add(b, "%s%s", j ? ", " : "", line[i].value[j]);
+		text_add(b, "\n");
+	}
+}
+
+void study_print(const struct study *s, struct text_builder *b)
+{
+	text_add(b, "%s", "");
+	print_lines(s->line, b);
+	for (int i = 0; i < arrlen(s->section); i++) {
+		if (!arrlen(s->section[i].line))
+			continue;
+		text_add(b, "\n[%s=%s]\n", s->section[i].name, s->section[i].value);
+		print_lines(s->section[i].line, b);
+	}
+}

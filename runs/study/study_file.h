@@ -1,0 +1,45 @@
+#ifndef ROPEWALK_STUDY_FILE_H
+#define ROPEWALK_STUDY_FILE_H
+
+#include "runs/options.h"
+
+/* A study file as written: `name = value` lines, a list being an axis, and sections [name=value] whose lines override
+ * for the cells with that value. What the values mean is the grid's business. Arrays are stb_ds arrays; texts are kept. */
+
+struct study_line {
+	const char *name;  /* in C spelling, without alias */
+	struct option_name option;
+	const char **value; /* one, or those of an axis */
+	const char *from;   /* "FILE:LINE"; NULL for the command line */
+};
+
+struct study_section {
+	const char *name, *value; /* [name=value]; name in C spelling */
+	const char *from;
+	struct study_line *line;
+};
+
+struct study {
+	struct study_line *line;
+	struct study_section *section;
+};
+
+/* The options that a study file takes. */
+extern const struct scope study_scope;
+
+/* Is the value of this option a list by itself (scaling, multiples), so that it never makes an axis? */
+bool study_takes_list(const struct option_name *option);
+
+/* Reads a file; errors name FILE:LINE. Unknown names, names given twice, empty values, lists in sections and axes over
+ * what only evaluation depends on are refused. study_free takes a zeroed struct too. */
+struct err study_read(const char *path, struct study *out);
+struct err study_parse(const char *path, const char *text, struct study *out);
+void study_free(struct study *s);
+
+/* An option of the command line (or of a file it names, `from`): replaces it in the study and in all sections. */
+struct err study_override(struct study *s, const char *name, const char *text, const char *from);
+
+/* Text that study_parse takes back. Appends. */
+void study_print(const struct study *s, struct text_builder *b);
+
+#endif

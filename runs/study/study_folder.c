@@ -1,0 +1,174 @@
+#include "runs/study/study_folder.h"
+
+#include "model/base/io.h"
+#include "runs/run_folder.h"
+#include "runs/version.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The name of the entry that ends in "-" and these digits, the first by alphabet; NULL if there is none. free() it. */
+static char *entry_with(const char *folder, const char *digits)
+{
+	char *found = NULL;
+	DIR *directory = opendir(folder);
+	for (struct dirent *e; directory && (e = readdir(directory));) {
+		size_t n = strlen(e->d_name);
+		if (n < 9 || e->d_name[n - 9] != '-' || strncmp(e->d_name + n - 8, digits, 8))
+			continue;
+		if (found && strcmp(e->d_name, found) > 0)
+			continue;
+		free(found);
+		found = strdup(e->d_name);
+	}
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
+static enum cell_status status_of(const char *path)
+{
+	const char *status = run_folder_status(path);
+	if (!strcmp(status, "finished"))
+		return CELL_FINISHED;
+	if (!strcmp(status, "diverged"))
+		return CELL_DIVERGED;
+	return CELL_UNFINISHED;
+}
+
+static struct err check_identity(const char *path, const struct cell *c)
+{
+	static const char hint[] = "Move the folder away, or choose another --out.";
+	struct config config;
+	char identity[IDENTITY_TEXT];
+	config_init(&config, &study_scope, NULL);
+	char *file = io_join(path, RUN_CONFIG);
+	struct err e = config_read(&config, file);
+	if (!e.code)
+		e = config_finish(&config, false);
+	if (!e.code && strcmp(config_identity(&config, LIST_TRAINING, identity), c->identity))
+		e = err_failed(hint, "%s: these are not the options of %s: it is the folder of another model", file,
+			       c->name);
+	free(file);
+	return e;
+}
+
+struct err study_folder_find(const char *folder, const struct cell *c, char **path, enum cell_status *status)
+{
+	char *entry = entry_with(folder, c->identity);
+	*path = io_join(folder, entry ? entry : c->name);
+	*status = entry ? status_of(*path) : CELL_ABSENT;
+	free(entry);
+	struct err e = *status >= CELL_FINISHED ? check_identity(*path, c) : OK;
+	if (e.code) {
+		free(*path);
+		*path = NULL;
+	}
+	return e;
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+	char *path = io_join(folder, name);
+	bool there = io_exists(path);
+	free(path);
+	return there;
+}
+
+static bool is_empty(const char *folder)
+{
+	bool empty = true;
+	DIR *directory = opendir(folder);
+	for (struct dirent *e; directory && (e = readdir(directory));)
+		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	if (directory)
+		closedir(directory);
+	return empty;
+}
+
+struct err study_folder_check(const char *folder)
+{
+	static const char hint[] = "Choose another folder with --out.";
+	if (!io_exists(folder))
+		return OK;
+	if (!io_is_folder(folder))
+		return err_usage(hint, "%s: not a folder", folder);
+	if (!has_file(folder, STUDY_FILE) && !is_empty(folder))
+		return err_usage(hint, "%s: holds other things than a study", folder);
+	return OK;
+}
+
+static struct err write_text(const char *folder, const char *name, const char *text)
+{
+	char *path = io_join(folder, name);
+	struct err e = io_write(path, text, strlen(text));
+	free(path);
+	return e;
+}
+
+struct err study_folder_write(const char *folder, const struct study *s, const char *command_line)
+{
+	struct text_builder study = { 0 }, command = { 0 };
+	study_print(s, &study);
+	text_add(&command, "%s\n", command_line);
+	struct err e = io_make_folder(folder);
+	if (!e.code)
+		e = write_text(folder, STUDY_FILE, study.data);
+	if (!e.code)
+		e = write_text(folder, STUDY_COMMAND, command.data);
+	text_builder_free(&study);
+	text_builder_free(&command);
+	return e;
+}
+
+struct err study_folder_open(const char *folder, struct study *s, struct grid *g)
+{
+	if (!has_file(folder, STUDY_FILE))
+		return err_usage("Name a folder that `ropewalk study` made, as runs/out/scaling.",
+				 "%s: not a study's folder: there is no `" STUDY_FILE "` in it", folder);
+	char *path = io_join(folder, STUDY_FILE);
+	struct err e = study_read(path, s);
+	free(path);
+	if (e.code)
+		return e;
+	e = grid_build(s, g);
+	if (e.code)
+		study_free(s);
+	return e;
+}
+
+const char *study_folder_command(const char *folder)
+{
+	char *path = io_join(folder, STUDY_COMMAND), *text = NULL;
+	size_t size;
+	struct err e = io_read(path, &text, &size);
+	free(path);
+	if (e.code)
+		return "";
+	text[strcspn(text, "\n")] = '\0';
+	const char *kept = text_keep(text);
+	free(text);
+	return kept;
+}
+
+double study_folder_seconds(const char *folder)
+{
+	json_t *record = NULL;
+	if (run_record_read(folder, &record).code)
+		return 0;
+	double seconds = json_number_value(json_object_get(record, "seconds"));
+	json_decref(record);
+	return seconds;
+}
+
+struct err study_folder_add_seconds(const char *folder, double seconds)
+{
+	json_t *record = version_json();
+	json_object_set_new(record, "status", json_string("a study"));
+	json_object_set_new(record, "seconds", json_real(study_folder_seconds(folder) + seconds));
+	struct err e = run_record_write(folder, record);
+	json_decref(record);
+	return e;
+}
