@@ -49,11 +49,12 @@ static inline uint32_t to_bits(float x)
 	return bits;
 }
 
-/* x held between -105 and 89, beyond which e^x is 0 and inf already. Floats of one sign are ordered as their bits are,
- * so two minima of integers do it; compilers make several copies of what follows a comparison of floats. NaN is lost. */
+/* x held between -105 and 89, beyond which e^x is 0 and inf already; NaN is lost. Floats of one sign are ordered as
+ * their bits are, so two minima of integers do it. A comparison of floats would not stay one instruction: compilers
+ * copy all that follows it. */
 static inline float clamped(float x)
 {
-	const int32_t highest = 0x42b20000;   /* 89 */
+	const int32_t highest = 0x42b20000; /* 89 */
 	const uint32_t lowest = 0xc2d20000u; /* -105 */
 	int32_t bits = (int32_t)to_bits(x);
 	uint32_t below = (uint32_t)(bits < highest ? bits : highest);

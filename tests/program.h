@@ -1,0 +1,40 @@
+#ifndef ROPEWALK_TESTS_PROGRAM_H
+#define ROPEWALK_TESTS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The program as users meet it: run in a temporary folder of its own, on relative paths. The program is the one that
+ * the environment's ROPEWALK names, else build/ropewalk. */
+
+void program_start(void); /* makes the folder */
+void program_stop(void);  /* and removes it */
+
+/* One run. */
+struct program_run {
+	int code; /* exit code; -1 if a signal ended it */
+	char *out, *err;
+};
+void program_run_free(struct program_run *r);
+
+/* Runs a command line, cut at its spaces. stdout goes to `stdout_path` if given. As `nobody`, if we are root, whom
+ * permissions would not stop. */
+struct program_run program_run(const char *line);
+struct program_run program_run_to(const char *line, const char *stdout_path);
+struct program_run program_run_as_nobody(const char *line);
+
+/* Exit 0, or the test fails. */
+void program_works(const char *line);
+
+/* Exit 2 with an error line that has both texts (the second may be NULL), nothing on stdout, nothing written. */
+void program_refuses(const char *line, const char *first, const char *second);
+/* Likewise with this exit code, of a run that may have written; gives the run back. */
+void program_failed(const char *line, struct program_run *r, int code, const char *first, const char *second);
+
+/* Files of the folder: path in fresh memory; content in fresh memory, a NUL behind it; writing one; is it there? */
+char *program_path(const char *name);
+char *program_file(const char *name, size_t *size);
+void program_put(const char *name, const void *data, size_t size);
+bool program_has(const char *name);
+
+#endif

@@ -1,0 +1,404 @@
+#include "tests/reference.h"
+
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One sequence at hand. */
+struct sequence {
+	const struct model *model;
+	const struct method *encoding, *scaling; /* scaling NULL: none */
+	int T, C, H, D;
+	const double *positions; /* [T] */
+};
+
+static bool is(const struct method *m, const char *name)
+{
+	return !strcmp(m->entry->name, name);
+}
+
+static double option(const struct method *m, const char *name)
+{
+	int index = method_find(m->entry, name);
+	if (index < 0)
+		fail_msg("%s has no option %s", m->entry->name, name);
+	const struct option *o = &m->entry->options[index];
+	return o->kind == OPTION_NUMBER ? m->value[index].number : (double)m->value[index].integer;
+}
+
+/* Is a choice set to this word? */
+static bool chosen(const struct method *m, const char *name, const char *word)
+{
+	int64_t index = (int64_t)option(m, name);
+	const char *at = m->entry->options[method_find(m->entry, name)].choices;
+	for (; index > 0; index--)
+		at = strchr(at, '|') + 1;
+	return !strncmp(at, word, strlen(word)) && (at[strlen(word)] == '|' || !at[strlen(word)]);
+}
+
+static const struct parameter *parameter(const struct model *m, int layer, const char *what)
+{
+	char name[96];
+	if (layer < 0)
+		snprintf(name, sizeof name, "%s", what);
+	else
+		snprintf(name, sizeof name, "model.layers.%d.%s", layer, what);
+	const struct parameter *p = layout_find(&m->layout, name);
+	if (!p)
+		fail_msg("the layout has no %s", name);
+	return p;
+}
+
+static const real *value(const struct model *m, int layer, const char *what)
+{
+	return m->value + parameter(m, layer, what)->offset;
+}
+
+/* ---- The parts every encoding shares. ---- */
+
+/* y [T][rows] = x [T][columns] W^T in fresh memory. */
+static double *project(const struct model *m, int layer, const char *what, int T, const double *x)
+{
+	const struct parameter *p = parameter(m, layer, what);
+	const real *w = m->value + p->offset;
+	double *y = TAKE(double, (size_t)T * (size_t)p->rows);
+	for (int t = 0; t < T; t++)
+		for (int r = 0; r < p->rows; r++)
+			for (int c = 0; c < p->columns; c++)
+				y[t * p->rows + r] += (double)w[r * p->columns + c] * x[t * p->columns + c];
+	return y;
+}
+
+/* x / sqrt(mean(x^2) + eps) * w in fresh memory. */
+static double *normed(const struct model *m, int layer, const char *what, int T, int C, const double *x)
+{
+	const real *w = value(m, layer, what);
+	double *y = TAKE(double, (size_t)T * (size_t)C);
+	for (int t = 0; t < T; t++) {
+		double squares = 0;
+		for (int c = 0; c < C; c++)
+			squares += x[t * C + c] * x[t * C + c];
+		for (int c = 0; c < C; c++)
+			y[t * C + c] = x[t * C + c] / sqrt(squares / C + m->options.rms_eps) * (double)w[c];
+	}
+	return y;
+}
+
+/* x += down(silu(gate(y)) * up(y)), y the normed x. */
+static void feed_forward(const struct sequence *s, int layer, double *x)
+{
+	const struct model *m = s->model;
+	double *y = normed(m, layer, "post_attention_layernorm.weight", s->T, s->C, x);
+	double *gate = project(m, layer, "mlp.gate_proj.weight", s->T, y);
+	double *up = project(m, layer, "mlp.up_proj.weight", s->T, y);
+	for (int i = 0; i < s->T * (int)m->options.hidden; i++)
+		up[i] *= gate[i] / (1 + exp(-gate[i]));
+	double *down = project(m, layer, "mlp.down_proj.weight", s->T, up);
+	for (int i = 0; i < s->T * s->C; i++)
+		x[i] += down[i];
+	free(y);
+	free(gate);
+	free(up);
+	free(down);
+}
+
+/* ---- What is added to the embeddings. ---- */
+
+static double sinusoid(double position, int column, int C)
+{
+	double angle = position * pow(10000, -(double)(column / 2 * 2) / C);
+	return column % 2 ? cos(angle) : sin(angle);
+}
+
+static double learned(const struct sequence *s, double position, int column)
+{
+	const struct parameter *p = parameter(s->model, -1, "model.position.table");
+	const real *table = s->model->value + p->offset;
+	double last = p->rows - 1, largest = s->positions[s->T - 1];
+	if (largest > last && chosen(s->encoding, "overflow", "clamp"))
+		position = fmin(position, last);
+	else if (largest > last && chosen(s->encoding, "overflow", "interpolate"))
+		position *= last / largest;
+	else if (largest > last)
+		fail_msg("position %g is past a table of %d rows", largest, p->rows);
+	int row = (int)floor(position), next = row < p->rows - 1 ? row + 1 : row;
+	double part = position - row;
+	return (1 - part) * (double)table[row * p->columns + column] + part * (double)table[next * p->columns + column];
+}
+
+static double *embed(const struct sequence *s, const int32_t *token)
+{
+	const real *table = value(s->model, -1, "model.embed_tokens.weight");
+	double *x = TAKE(double, (size_t)s->T * (size_t)s->C);
+	for (int t = 0; t < s->T; t++)
+		for (int c = 0; c < s->C; c++) {
+			double *to = &x[t * s->C + c];
+			*to = (double)table[token[t] * s->C + c];
+			if (is(s->encoding, "sinusoidal"))
+				*to += option(s->encoding, "scale") * sinusoid(s->positions[t], c, s->C);
+			else if (is(s->encoding, "learned"))
+				*to += learned(s, s->positions[t], c);
+		}
+	return x;
+}
+
+/* ---- What is added to the logits. ---- */
+
+double reference_slope(bool spread, int head, int H)
+{
+	if (spread)
+		return H == 1 ? 1.0 / 256 : exp2(-(1 + 7.0 * head / (H - 1)));
+	int power = 1;
+	while (2 * power <= H)
+		power *= 2;
+	/* Heads past the power of two take every other slope of twice as many heads. */
+	return head < power ? exp2(-8.0 * (head + 1) / power) : exp2(-8.0 * (2 * (head - power) + 1) / (2 * power));
+}
+
+int reference_bucket(int buckets, int max_distance, int distance)
+{
+	int exact = buckets / 2;
+	if (distance < exact)
+		return distance;
+	/* Where the share of the logarithm is a whole number a rounded one may fall below it. */
+	long double share = logl((long double)distance / exact) / logl((long double)max_distance / exact);
+	int bucket = exact + (int)floorl(share * (buckets - exact) + 1e-12L);
+	return bucket < buckets - 1 ? bucket : buckets - 1;
+}
+
+static double bias(const struct sequence *s, int head, double distance)
+{
+	const struct method *e = s->encoding;
+	if (is(e, "alibi"))
+		return -reference_slope(chosen(e, "slopes", "spread"), head, s->H) * distance;
+	if (!is(e, "t5"))
+		return 0;
+	int bucket = reference_bucket((int)option(e, "buckets"), (int)option(e, "max_distance"), (int)floor(distance));
+	return (double)value(s->model, -1, "model.position.table")[bucket * s->H + head];
+}
+
+/* ---- Rotations, and the scalings of their frequencies. ---- */
+
+static double factor_of(const struct method *scaling, int train_length, double length)
+{
+	double given = option(scaling, "factor"); /* 0: auto */
+	return given > 0 ? given : fmax(1, length / train_length);
+}
+
+/* The pair, as a real number, that turns this often within the trained length. */
+static double pair_of(double turns, double theta, int D, int train_length)
+{
+	return D * log(train_length / (2 * M_PI * turns)) / (2 * log(theta));
+}
+
+/* The share of a pair's frequency that is kept (1) and not interpolated (0). */
+static double kept(const struct method *scaling, double theta, int D, int train_length, int m)
+{
+	double fast = option(scaling, "beta_fast"), slow = option(scaling, "beta_slow");
+	if (chosen(scaling, "ramp", "rotations")) {
+		double turns = train_length * pow(theta, -2.0 * m / D) / (2 * M_PI);
+		return turns < slow ? 0 : turns > fast ? 1 : (turns - slow) / (fast - slow);
+	}
+	double low = pair_of(fast, theta, D, train_length), high = pair_of(slow, theta, D, train_length);
+	if (option(scaling, "truncate") != 0) {
+		low = floor(low);
+		high = ceil(high);
+	}
+	/* No pair lies on the ramp: all are slower than it, or all faster. */
+	if (high < 0)
+		return 0;
+	if (low > D - 1)
+		return 1;
+	low = fmax(low, 0);
+	high = fmin(high, D - 1);
+	if (low == high)
+		high += 0.001;
+	return 1 - fmin(fmax((m - low) / (high - low), 0), 1);
+}
+
+static double frequency(const struct method *scaling, double theta, int D, int train_length, double length, int m)
+{
+	double plain = pow(theta, -2.0 * m / D);
+	if (!scaling || is(scaling, "none"))
+		return plain;
+	if (is(scaling, "dynamic")) {
+		double alpha = option(scaling, "alpha"), ratio = fmax(1, alpha * length / train_length - (alpha - 1));
+		return pow(theta * pow(ratio, D / (D - 2.0)), -2.0 * m / D);
+	}
+	double s = factor_of(scaling, train_length, length);
+	if (is(scaling, "linear"))
+		return plain / s;
+	if (is(scaling, "ntk"))
+		return pow(theta * pow(s, D / (D - 2.0)), -2.0 * m / D);
+	if (!is(scaling, "ntk_by_parts") && !is(scaling, "yarn"))
+		fail_msg("the reference does not know the scaling %s", scaling->entry->name);
+	double keep = kept(scaling, theta, D, train_length, m);
+	return keep * plain + (1 - keep) * plain / s;
+}
+
+void reference_frequencies(const struct method *scaling, double rope_theta, int D, int train_length, double length,
+			   double *inv_freq, double *attention_factor)
+{
+	for (int m = 0; m < D / 2; m++)
+		inv_freq[m] = frequency(scaling, rope_theta, D, train_length, length, m);
+	*attention_factor = 1;
+	if (!scaling || method_find(scaling->entry, "attention_factor") < 0)
+		return;
+	*attention_factor = option(scaling, "attention_factor");
+	if (is(scaling, "yarn") && *attention_factor == 0) /* auto */
+		*attention_factor = 0.1 * log(factor_of(scaling, train_length, length)) + 1;
+}
+
+/* A row of D, pairs side by side, turned by position inv_freq and made longer by a. */
+static void rotate(int D, const double *from, double position, const double *inv_freq, double a, double *to)
+{
+	for (int m = 0; m < D / 2; m++) {
+		double x = from[2 * m], y = from[2 * m + 1], angle = position * inv_freq[m];
+		to[2 * m] = a * (x * cos(angle) - y * sin(angle));
+		to[2 * m + 1] = a * (x * sin(angle) + y * cos(angle));
+	}
+}
+
+/* Turns a head's queries begin .. end - 1 and the keys they see, [T][C], by the frequencies of the length that ends
+ * with them. */
+static void rotate_block(const struct sequence *s, int begin, int end, const double *q, const double *k, double *q_to,
+			 double *k_to)
+{
+	double a, *inv_freq = TAKE(double, s->D / 2);
+	reference_frequencies(s->scaling, option(s->encoding, "theta"), s->D, (int)s->model->options.train_length,
+			      s->positions[end - 1] + 1, inv_freq, &a);
+	for (int t = 0; t < end; t++) {
+		if (t >= begin)
+			rotate(s->D, q + t * s->C, s->positions[t], inv_freq, a, q_to + t * s->C);
+		rotate(s->D, k + t * s->C, s->positions[t], inv_freq, a, k_to + t * s->C);
+	}
+	free(inv_freq);
+}
+
+/* ---- Attention. ---- */
+
+/* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias. */
+static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
+{
+	bool rotates = is(s->encoding, "rope");
+	int block = rotates && s->scaling && is(s->scaling, "dynamic") ? (int)option(s->scaling, "block") : 0;
+	double *q_turned = TAKE(double, s->T * s->C), *k_turned = TAKE(double, s->T * s->C);
+	for (int begin = 0, end; begin < s->T; begin = end) {
+		end = block && begin + block < s->T ? begin + block : s->T;
+		if (rotates)
+			rotate_block(s, begin, end, q, k, q_turned, k_turned);
+		for (int i = begin; i < end; i++)
+			for (int j = 0; j <= i; j++) {
+				double dot = 0;
+				for (int d = 0; d < s->D; d++)
+					dot += (rotates ? q_turned : q)[i * s->C + d] * (rotates ? k_turned : k)[j * s->C + d];
+				score[i * s->T + j] = dot / sqrt(s->D) + bias(s, head, s->positions[i] - s->positions[j]);
+			}
+	}
+	free(q_turned);
+	free(k_turned);
+}
+
+/* output [T][C] of one head = softmax(score) v. */
+static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v, double *output)
+{
+	double *score = TAKE(double, s->T * s->T);
+	scores(s, head, q, k, score);
+	for (int i = 0; i < s->T; i++) {
+		double *row = score + i * s->T, greatest = row[0], sum = 0;
+		for (int j = 0; j <= i; j++)
+			greatest = fmax(greatest, row[j]);
+		for (int j = 0; j <= i; j++)
+			sum += row[j] = exp(row[j] - greatest);
+		for (int j = 0; j <= i; j++)
+			for (int d = 0; d < s->D; d++)
+				output[i * s->C + d] += row[j] / sum * v[j * s->C + d];
+	}
+	free(score);
+}
+
+static void attention(const struct sequence *s, int layer, double *x)
+{
+	const struct model *m = s->model;
+	double *y = normed(m, layer, "input_layernorm.weight", s->T, s->C, x);
+	double *q = project(m, layer, "self_attn.q_proj.weight", s->T, y);
+	double *k = project(m, layer, "self_attn.k_proj.weight", s->T, y);
+	double *v = project(m, layer, "self_attn.v_proj.weight", s->T, y);
+	double *heads = TAKE(double, s->T * s->C);
+	for (int h = 0; h < s->H; h++)
+		attend(s, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
+	double *output = project(m, layer, "self_attn.o_proj.weight", s->T, heads);
+	for (int i = 0; i < s->T * s->C; i++)
+		x[i] += output[i];
+	free(y);
+	free(q);
+	free(k);
+	free(v);
+	free(heads);
+	free(output);
+}
+
+/* ---- The whole. ---- */
+
+/* Logits [T][V] of a sequence in fresh memory. */
+static double *sequence_logits(const struct sequence *s, const int32_t *token)
+{
+	const struct model *m = s->model;
+	double *x = embed(s, token);
+	for (int layer = 0; layer < m->options.layers; layer++) {
+		attention(s, layer, x);
+		if (m->options.hidden)
+			feed_forward(s, layer, x);
+	}
+	double *last = normed(m, -1, "model.norm.weight", s->T, s->C, x);
+	double *logits = project(m, -1, m->options.tied ? "model.embed_tokens.weight" : "lm_head.weight", s->T, last);
+	free(x);
+	free(last);
+	return logits;
+}
+
+static double surprise(int V, const double *logits, int32_t target)
+{
+	double greatest = logits[0], sum = 0;
+	for (int i = 0; i < V; i++)
+		greatest = fmax(greatest, logits[i]);
+	for (int i = 0; i < V; i++)
+		sum += exp(logits[i] - greatest);
+	return greatest + log(sum) - logits[target];
+}
+
+double reference_forward(const struct model *m, const struct method *scaling, int B, int T, const double *positions,
+			 const int32_t *token, const int32_t *target, double *logits, double *nll)
+{
+	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope" };
+	const struct model_options *o = &m->options;
+	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
+			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
+	double *at = TAKE(double, T), sum = 0;
+	int name = 0;
+	while (name < 6 && !is(s.encoding, known[name]))
+		name++;
+	if (name == 6)
+		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
+	for (int t = 0; t < T; t++)
+		at[t] = positions ? positions[t] : t;
+	s.positions = at;
+	for (int b = 0; b < B; b++) {
+		double *row = sequence_logits(&s, token + b * T);
+		for (int t = 0; t < T; t++) {
+			int n = b * T + t;
+			double loss = target[n] < 0 ? 0 : surprise(m->V, row + t * m->V, target[n]);
+			sum += loss;
+			if (nll)
+				nll[n] = loss;
+		}
+		if (logits)
+			memcpy(logits + (size_t)b * T * m->V, row, sizeof *row * (size_t)T * (size_t)m->V);
+		free(row);
+	}
+	free(at);
+	return sum;
+}

@@ -1,0 +1,170 @@
+#include "tests/support.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The CSV files: what is written reads back, and what is damaged is refused with its line. */
+
+static char path[40];
+
+static int start(void **state)
+{
+	(void)state;
+	strcpy(path, "/tmp/ropewalk-rows-XXXXXX");
+	int file = mkstemp(path);
+	return file < 0 || close(file);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static struct row example(void)
+{
+	return (struct row){
+		.run = "a \"quoted\" run", .encoding = "rope", .scaling = "yarn(ramp=rotations,beta_fast=4)",
+		.task = "two\nlines", .factor = 1.0 / 3, .group = "recall", .seed = 101, .eval_seed = 9007199254740991,
+		.train_length = 64, .length = 96, .multiple = 1.5, .sequences = 16,
+		.cell = { .scored = 432, .nll = 2.284581168377713, .nll_se = 1e-300, .perplexity = INFINITY, .floor = 1,
+			  .accuracy = 0.37109375, .exact = 0 },
+		.protocol = "a; b",
+	};
+}
+
+static void same_row(const struct row *a, const struct row *b)
+{
+	assert_string_equal(a->run, b->run);
+	assert_string_equal(a->encoding, b->encoding);
+	assert_string_equal(a->scaling, b->scaling);
+	assert_string_equal(a->task, b->task);
+	assert_string_equal(a->group, b->group);
+	assert_string_equal(a->protocol, b->protocol);
+	assert_true(a->factor == b->factor && a->multiple == b->multiple);
+	assert_true(a->seed == b->seed && a->eval_seed == b->eval_seed && a->sequences == b->sequences);
+	assert_true(a->train_length == b->train_length && a->length == b->length);
+	assert_memory_equal(&a->cell, &b->cell, sizeof a->cell);
+}
+
+static void test_rows_read_back(void **state)
+{
+	(void)state;
+	struct row rows[2] = { example(), example() }, *again = NULL;
+	rows[1].group = "far";
+	rows[1].cell = (struct eval_cell){ .scored = 0 };
+	assert_ok(rows_write(path, rows, 2));
+	assert_ok(rows_read(path, &again));
+	assert_int_equal(arrlen(again), 2);
+	same_row(&rows[0], &again[0]);
+	same_row(&rows[1], &again[1]);
+	arrfree(again);
+}
+
+static void test_sequences_read_back(void **state)
+{
+	(void)state;
+	struct sequence_row row = {
+		.run = "r", .scaling = "ntk(factor=8,x=1)", .task = "recall", .group = "all", .seed = 1,
+		.eval_seed = 2, .length = 64, .sequences = 5, .sequence = 4,
+		.tally = { .scored = 27, .correct = 3, .nll_sum = 0.1 },
+	};
+	struct sequence_row *again = NULL;
+	assert_ok(sequence_rows_write(path, &row, 1));
+	assert_ok(sequence_rows_read(path, &again));
+	assert_int_equal(arrlen(again), 1);
+	assert_string_equal(again->scaling, row.scaling);
+	assert_int_equal(again->sequence, 4);
+	assert_memory_equal(&again->tally, &row.tally, sizeof row.tally);
+	arrfree(again);
+}
+
+static void test_columns(void **state)
+{
+	(void)state;
+	struct row row = example();
+	char *text;
+	size_t size;
+	row.cell.scored = 0;
+	assert_ok(rows_write(path, &row, 1));
+	assert_ok(io_read(path, &text, &size));
+	assert_string_equal(text, "run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,"
+				  "sequences,scored,nll,nll_se,perplexity,floor,accuracy,exact,protocol\n"
+				  "\"a \"\"quoted\"\" run\",rope,\"yarn(ramp=rotations,beta_fast=4)\","
+				  "0.3333333333333333,\"two\nlines\",recall,101,9007199254740991,64,96,1.5,16,0,"
+				  ",,,,,,a; b\n");
+	free(text);
+}
+
+static void test_no_file_is_no_rows(void **state)
+{
+	(void)state;
+	struct row *rows = NULL;
+	assert_ok(rows_read("/nonexistent/file.csv", &rows));
+	assert_int_equal(arrlen(rows), 0);
+}
+
+static void refuses(const char *text, size_t size, const char *part)
+{
+	struct row *rows = NULL;
+	assert_ok(io_write(path, text, size));
+	assert_err(rows_read(path, &rows), ERR_FAILED, part);
+	arrfree(rows);
+}
+
+static void test_damaged_files(void **state)
+{
+	(void)state;
+	struct row rows[2] = { example(), example() };
+	char *text;
+	size_t size;
+	rows[0].task = rows[1].task = "recall";
+	assert_ok(rows_write(path, rows, 2));
+	assert_ok(io_read(path, &text, &size));
+	refuses(text, size - 20, ":3: a damaged row");
+	refuses(text, (size_t)(strstr(text, "quoted") - text), ":2: a quoted field does not end");
+	refuses("a,b\n", 4, ":1: not the columns");
+	refuses("", 0, ":1: not the columns");
+	char *number = strstr(text, "2.2845");
+	*number = 'x';
+	refuses(text, size, ":2: a damaged row");
+	free(text);
+}
+
+static void test_fields(void **state)
+{
+	(void)state;
+	static const char *const fields[][2] = { { "", "" }, { "plain text", "plain text" }, { "a,b", "\"a,b\"" },
+						 { "\"", "\"\"\"\"" }, { "a\rb", "\"a\rb\"" }, { "\n", "\"\n\"" } };
+	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+		struct text_builder b = { 0 };
+		struct csv csv;
+		text_add(&b, "x,");
+		csv_field(&b, fields[i][0]);
+		assert_string_equal(b.data + 2, fields[i][1]);
+		text_add(&b, "\r\nlast");
+		assert_ok(csv_parse("text", b.data, &csv));
+		assert_int_equal(arrlen(csv.record), 2);
+		assert_int_equal(arrlen(csv.record[0]), 2);
+		assert_string_equal(csv.record[0][1], fields[i][0]);
+		assert_string_equal(csv.record[1][0], "last");
+		csv_free(&csv);
+		text_builder_free(&b);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows_read_back), cmocka_unit_test(test_sequences_read_back),
+		cmocka_unit_test(test_columns),	       cmocka_unit_test(test_no_file_is_no_rows),
+		cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_fields),
+	};
+	return cmocka_run_group_tests_name("runs rows", tests, start, stop);
+}

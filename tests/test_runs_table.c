@@ -1,0 +1,425 @@
+#define _GNU_SOURCE /* nftw */
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/run_folder.h"
+#include "runs/show/chance.h"
+#include "runs/show/notes.h"
+#include "runs/show/table.h"
+#include "runs/show/wrap.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support.h"
+
+/* A study whose runs' folders are written by hand, so that every number in a table is known. */
+static char folder[64];
+static struct study study;
+static struct grid grid;
+static struct results results;
+
+static int remove_entry(const char *path, const struct stat *unused, int kind, struct FTW *place)
+{
+	(void)unused;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/ropewalk-table-XXXXXX");
+	return !mkdtemp(folder);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	results_free(&results);
+	grid_free(&grid);
+	study_free(&study);
+	return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void build(const char *text)
+{
+	assert_ok(study_parse("f", text, &study));
+	assert_ok(grid_build(&study, &grid));
+	assert_ok(study_folder_write(folder, &study, "ropewalk study by-hand"));
+}
+
+/* Makes a cell's folder with a record of this status and commit. */
+static char *make_run(int cell, const char *status, const char *commit)
+{
+	char *path = io_join(folder, grid.cell[cell].name);
+	assert_ok(run_folder_create(path, &grid.cell[cell].config, "", false));
+	json_t *record;
+	assert_ok(run_record_read(path, &record));
+	json_object_set_new(record, "status", json_string(status));
+	json_object_set_new(record, "commit", json_string(commit));
+	assert_ok(run_record_write(path, record));
+	json_decref(record);
+	return path;
+}
+
+static struct row new_row(const struct cell *c, int scaling, int length, const char *group, double perplexity,
+			  double accuracy)
+{
+	const struct config *o = &c->config;
+	return (struct row){
+		.run = c->name, .encoding = label_of(&o->model.encoding), .scaling = c->scaling_label[scaling],
+		.task = label_of(&o->data.task), .factor = 1, .group = group, .seed = o->train.seed,
+		.eval_seed = o->eval.eval_seed, .train_length = o->model.train_length, .length = c->length[length],
+		.multiple = c->multiple[length], .sequences = o->eval.sequences, .protocol = "by hand",
+		.cell = { .scored = 10, .nll = log(perplexity), .perplexity = perplexity, .floor = 1,
+			  .accuracy = accuracy },
+	};
+}
+
+/* Rows of one scaling of a finished cell, a perplexity and an accuracy for every length. */
+static void write_rows(const char *path, int cell, int scaling, const double (*number)[2])
+{
+	const struct cell *c = &grid.cell[cell];
+	struct row rows[16];
+	int count = 0;
+	for (int i = 0; i < c->lengths; i++) {
+		rows[count++] = new_row(c, scaling, i, "recall", number[i][0], number[i][1]);
+		rows[count++] = new_row(c, scaling, i, "echo", 2 * number[i][0], 0.5);
+	}
+	char *csv = run_folder_csv(path, c->scaling_label[scaling], false);
+	assert_ok(rows_write(csv, rows, count));
+	free(csv);
+}
+
+static void read_back(void)
+{
+	results_free(&results);
+	assert_ok(results_read(folder, &study, &grid, &results));
+}
+
+/* Two seeds, two scalings, two lengths; the second seed lacks ntk. */
+static void two_seeds(void)
+{
+	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
+	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "a");
+	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
+	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
+	free(first);
+	free(second);
+	read_back();
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	static const struct {
+		double value;
+		const char *text;
+	} perplexity[] = { { 1, "1.00" },    { 9.994, "9.99" }, { 9.996, "10.0" },     { 38.64, "38.6" },
+			   { 99.96, "100" }, { 1234, "1234" },  { 12345678, "1.2e+07" } },
+	  accuracy[] = { { 1, "100" }, { 0.9996, "100" }, { 0.9994, "99.9" }, { 0.051, "5.1" }, { 0, "0.0" } };
+	char text[SHORT_TEXT];
+	for (size_t i = 0; i < sizeof perplexity / sizeof *perplexity; i++)
+		assert_string_equal(perplexity_text(perplexity[i].value, text), perplexity[i].text);
+	for (size_t i = 0; i < sizeof accuracy / sizeof *accuracy; i++)
+		assert_string_equal(accuracy_text(accuracy[i].value, text), accuracy[i].text);
+}
+
+static void test_wrap(void **state)
+{
+	(void)state;
+	const char **line = wrap("yarn(ramp=rotations,beta_slow=1,beta_fast=4)", 30, " ,(", 2);
+	assert_int_equal(arrlen(line), 2);
+	assert_string_equal(line[0], "yarn(ramp=rotations,");
+	assert_string_equal(line[1], "  beta_slow=1,beta_fast=4)");
+	arrfree(line);
+	line = wrap("one two three", 7, " ", 2);
+	assert_int_equal(arrlen(line), 2);
+	assert_string_equal(line[0], "one two");
+	assert_string_equal(line[1], "  three");
+	arrfree(line);
+	line = wrap("unbreakable", 4, " ", 2);
+	assert_int_equal(arrlen(line), 1);
+	arrfree(line);
+	line = wrap("", 4, " ", 2);
+	assert_int_equal(arrlen(line), 1);
+	arrfree(line);
+}
+
+static void test_summary(void **state)
+{
+	(void)state;
+	two_seeds();
+	struct summary s = results_summary(&results, 0, 0, 4, "recall");
+	assert_int_equal(s.state, SUMMARY_FOUND);
+	assert_int_equal(s.seeds, 2);
+	assert_int_equal(s.done, 2);
+	assert_close(s.perplexity, 6, 1e-12);
+	assert_close(s.least, 4, 1e-12);
+	assert_close(s.greatest, 9, 1e-12);
+	assert_close(s.accuracy, 0.65, 1e-12);
+	assert_int_equal(s.scored, 10);
+	assert_int_equal(s.length, 256);
+	s = results_summary(&results, 0, 1, 4, "recall");
+	assert_int_equal(s.done, 1);
+	assert_close(s.perplexity, 2, 1e-12);
+	assert_int_equal(results_summary(&results, 0, 0, 2, "recall").state, SUMMARY_IMPOSSIBLE);
+	assert_int_equal(results_summary(&results, 0, 0, 4, "far").state, SUMMARY_ABSENT);
+}
+
+static void test_rows_of_other_evaluations(void **state)
+{
+	(void)state;
+	two_seeds();
+	results_free(&results);
+	grid_free(&grid);
+	study_free(&study);
+	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 4\n");
+	read_back();
+	assert_int_equal(results_summary(&results, 0, 0, 4, "recall").state, SUMMARY_ABSENT);
+}
+
+static void test_reached_and_order(void **state)
+{
+	(void)state;
+	two_seeds();
+	struct reached n = results_reached(&results, 0);
+	assert_int_equal(n.seeds, 2);
+	assert_int_equal(n.known, 2);
+	assert_int_equal(n.reached, 1);
+	struct order o = results_order(&results, 0, 1, 0);
+	assert_int_equal(o.compared, 1);
+	assert_int_equal(o.better, 1);
+	o = results_order(&results, 0, 0, 1);
+	assert_int_equal(o.compared, 1);
+	assert_int_equal(o.better, 0);
+}
+
+/* The table above its second rule: what follows is what chance gets. */
+static char *table_of(const char *group)
+{
+	struct text_builder b = { 0 };
+	assert_ok(table_text(&results, group, &b));
+	char *rule = strstr(strstr(b.data, "--\n") + 3, "\n---");
+	if (rule)
+		rule[1] = '\0';
+	return b.data;
+}
+
+static void test_text(void **state)
+{
+	(void)state;
+	two_seeds();
+	char *text = table_of("recall");
+	static const char wanted[] =
+		"recall: perplexity / accuracy in %; (least - greatest perplexity over seeds)\n"
+		"encoding rope; task recall; train_length 64; seed 1, 2\n"
+		"                                                     1x             4x\n"
+		"----------------------------------------------------------------------\n"
+		"none                                        1.10 / 99.0    6.00 / 65.0\n"
+		"                                          (1.00 - 1.21)  (4.00 - 9.00)\n"
+		"ntk                                          1.00 / 100    2.00 / 90.0\n"
+		"                                           1 of 2 seeds   1 of 2 seeds\n";
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+static void test_above_the_floor(void **state)
+{
+	(void)state;
+	build("scaling = linear(factor=8), none\nmultiples = 1\n");
+	char *path = make_run(0, "finished", "a");
+	write_rows(path, 0, 0, (const double[][2]){ { 4.77, 0.77 } });
+	write_rows(path, 0, 1, (const double[][2]){ { 1.05, 1 } });
+	read_back();
+	char *text = table_of("recall");
+	assert_non_null(strstr(text, "!4.77 / 77.0\n"));
+	assert_non_null(strstr(text, " 1.05 / 100\n"));
+	free(text);
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	assert_ptr_equal(strstr(b.data, "reached the floor in 1 of 1 seeds"), b.data);
+	b.size = 0;
+	write_rows(path, 0, 1, (const double[][2]){ { 1.5, 1 } });
+	read_back();
+	notes_text(&results, &b);
+	assert_ptr_equal(strstr(b.data, "warning: reached the floor in 0 of 1 seeds"), b.data);
+	text_builder_free(&b);
+	free(path);
+}
+
+static void test_chance(void **state)
+{
+	(void)state;
+	two_seeds();
+	const struct cell *c = &grid.cell[0];
+	struct chance_request q = { .task = &c->config.data.task, .train_length = 64, .length = 64, .sequences = 20,
+				    .eval_seed = 1 };
+	struct eval_reference reference[EVAL_REFERENCES];
+	int count;
+	assert_ok(chance(&q, reference, &count));
+	assert_int_equal(count, 2);
+	assert_close(reference[0].perplexity, 32, 1e-9);
+	assert_close(reference[0].accuracy, 1.0 / 32, 1e-9);
+	assert_true(reference[1].perplexity > 1 && reference[1].perplexity < 8);
+	assert_true(reference[1].accuracy > 1.0 / 8 && reference[1].accuracy < 1);
+	struct text_builder b = { 0 };
+	assert_ok(table_text(&results, "recall", &b));
+	assert_non_null(strstr(b.data, "chance: uniform over the values"));
+	assert_non_null(strstr(b.data, "32.0 / 3.1"));
+	text_builder_free(&b);
+}
+
+static void test_states(void **state)
+{
+	(void)state;
+	build("encoding = rope, alibi, nope\nscaling = none, ntk\nmultiples = 1, 2\n[encoding=nope]\nlayers = 3\n");
+	free(make_run(0, "diverged", "a"));
+	free(make_run(1, "finished", "a"));
+	read_back();
+	assert_int_equal(results_summary(&results, 0, 0, 1, "recall").state, SUMMARY_DIVERGED);
+	assert_int_equal(results_summary(&results, 1, 0, 1, "recall").state, SUMMARY_ABSENT);
+	assert_int_equal(results_summary(&results, 1, 1, 1, "recall").state, SUMMARY_IMPOSSIBLE);
+	assert_string_equal(table_label(&results, 1, 1), "alibi, ntk");
+	assert_string_equal(table_label(&results, 2, 0), "nope, none [1]");
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	assert_non_null(strstr(b.data, "warning: diverged in training: rope-"));
+	assert_non_null(strstr(b.data, "(1 of 3 models)"));
+	assert_non_null(strstr(b.data, "[1] encoding=nope: layers=3.\n"));
+	assert_non_null(strstr(b.data, "rope: reached the floor in 0 of 1 seeds"));
+	text_builder_free(&b);
+}
+
+static void test_csv(void **state)
+{
+	(void)state;
+	two_seeds();
+	struct text_builder b = { 0 };
+	table_csv_header(&b);
+	table_csv(&results, &b);
+	struct csv csv;
+	assert_ok(csv_parse("t", b.data, &csv));
+	assert_int_equal(arrlen(csv.record), 1 + 2 * 2 * 5);
+	for (int i = 0; i < arrlen(csv.record); i++)
+		assert_int_equal(arrlen(csv.record[i]), 16);
+	assert_non_null(strstr(b.data, "\nrope,none,recall,4,256,2,2,6,4,9,0.6499999999999999,1,10,3,found,\n"));
+	assert_non_null(strstr(b.data, "\nrope,ntk,recall,4,256,2,1,2,2,2,0.9,1,10,3,found,\n"));
+	assert_non_null(strstr(b.data, "\nrope,ntk,far,4,256,2,0,,,,,,0,3,absent,\n"));
+	csv_free(&csv);
+	text_builder_free(&b);
+}
+
+static void test_csv_axes(void **state)
+{
+	(void)state;
+	build("encoding = alibi(slopes=spread)\nwidth = 32, 64\nscaling = ntk(factor=8)\nmultiples = 1\n");
+	read_back();
+	struct text_builder b = { 0 };
+	table_csv(&results, &b);
+	assert_non_null(strstr(b.data, "alibi(slopes=spread),ntk(factor=8),recall,1,64,1,0,,,,,,0,64,n/a,width=32\n"));
+	text_builder_free(&b);
+}
+
+/* Joins the lines of a paragraph again. */
+static void unwrap(char *text)
+{
+	char *to = text;
+	for (const char *s = text; *s; s++) {
+		bool cut = !strncmp(s, "\n  ", 3);
+		*to++ = cut ? ' ' : *s;
+		s += cut ? 2 : 0;
+	}
+	*to = '\0';
+}
+
+/* Two models of two versions, with everything that has a note. */
+static void noteworthy(void)
+{
+	build("seed = 1, 2\nmultiples = 1, 4\nscaling = none, ntk, linear(factor=8), dynamic(block=64), "
+	      "yarn(ramp=rotations,beta_fast=32)\n");
+	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "b");
+	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
+	write_rows(second, 1, 0, (const double[][2]){ { 1.05, 1 }, { 9, 0.6 } });
+	free(first);
+	free(second);
+	read_back();
+}
+
+static void test_notes(void **state)
+{
+	(void)state;
+	noteworthy();
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	for (const char *line = b.data; line; line = strchr(line + 1, '\n'))
+		assert_true(strcspn(line + 1, "\n") <= PAGE_WIDTH);
+	unwrap(b.data);
+	static const char *const part[] = {
+		"warning: 1 of 2 models were trained by another version",
+		"warning: beta_fast is above train_length / 2 pi = 10.2",
+		"reached the floor in 2 of 2 seeds",
+		"protocol: by hand.",
+		"recall 1x 10 4x 10; echo 1x 10 4x 10",
+		"seeds: 1, 2.",
+		"factor auto = max(1, length / train_length): ntk; yarn(",
+		"factor fixed as given, at every length: linear(factor=8).",
+		"6 of 16 pairs (38%)",
+		"ntk beat none in 1 of 1",
+		"caution: as the sequence grows each key is queried more often",
+		"command: ropewalk study by-hand\n",
+	};
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (!strstr(b.data, part[i]))
+			fail_msg("'%s' is not in:\n%s", part[i], b.data);
+	assert_null(strstr(b.data, "warning: reached"));
+	text_builder_free(&b);
+}
+
+static void test_damaged(void **state)
+{
+	(void)state;
+	two_seeds();
+	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, "none", false);
+	assert_ok(io_append(csv, "what\n", 5));
+	results_free(&results);
+	assert_err(results_read(folder, &study, &grid, &results), ERR_FAILED, "damaged");
+	free(csv);
+	free(path);
+}
+
+static void test_not_a_study(void **state)
+{
+	(void)state;
+	assert_err(study_folder_open(folder, &study, &grid), ERR_USAGE, "not a study's folder");
+	assert_err(study_folder_open("/nowhere", &study, &grid), ERR_USAGE, "not a study's folder");
+}
+
+#define TABLE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_wrap),
+		TABLE_TEST(test_summary),
+		TABLE_TEST(test_rows_of_other_evaluations),
+		TABLE_TEST(test_reached_and_order),
+		TABLE_TEST(test_text),
+		TABLE_TEST(test_above_the_floor),
+		TABLE_TEST(test_chance),
+		TABLE_TEST(test_states),
+		TABLE_TEST(test_csv),
+		TABLE_TEST(test_csv_axes),
+		TABLE_TEST(test_notes),
+		TABLE_TEST(test_damaged),
+		TABLE_TEST(test_not_a_study),
+	};
+	return cmocka_run_group_tests_name("runs table", tests, NULL, NULL);
+}
