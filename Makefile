@@ -48,7 +48,8 @@ SEES_train = train model data base
 SEES_eval  = eval model data base
 SEES_runs  = runs train eval model data base
 
-# tests/test_FOLDER_*.c; ONLY=word narrows them. Other files there help: support.c all of them, the rest model and above.
+# tests/test_FOLDER_*.c; ONLY=word narrows them. The other files there help: support.c all of them, the rest those of
+# model and above.
 ONLY    ?=
 C_tests := $(wildcard tests/test_*$(ONLY)*.c)
 C_help  := $(filter-out tests/test_%.c tests/fuzz_%.c,$(wildcard tests/*.c))
@@ -95,14 +96,14 @@ all: build/ropewalk build/ropewalk-double
 help:
 	@echo 'make            builds build/ropewalk and build/ropewalk-double'
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
-	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value ...")'
-	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those with it in their name)'
+	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
+	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
 	@echo 'make check      runs them under ASan and UBSan, the layers, and equal results for any number of threads'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make doctor     prints what was found on this machine'
 	@echo 'make install    copies the programs and presets below PREFIX (/usr/local), DESTDIR before it'
 	@echo 'make clean      removes build/; results in runs/out/ stay'
-	@echo 'Variables: CC, ARCH=native|x86-64-v3|..., CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, WERROR=1, V=1 (shows commands), -jN'
+	@echo 'Variables: CC, ARCH=native|x86-64-v3|..., CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, WERROR=1, V=1, -jN'
 
 # ---- What the machine has. Asked in recipes, never while this file is read: `deps` may be about to install it. ----
 
@@ -185,7 +186,7 @@ PACKAGES_pacman = compiler=gcc sanitizers=gcc openmp=openmp pkg-config=pkgconf o
 	jansson=jansson libxxhash=xxhash cmocka=cmocka
 PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka
 
-define INSTALL
+define GET
 $(FIND)
 look() {
 	missing=
@@ -225,7 +226,8 @@ fi
 echo "deps: $$manager installs:$$packages"
 case "$$manager$$packages" in
 apt?*)
-	$$as_root apt-get -o DPkg::Lock::Timeout=300 update -q || echo 'deps: apt-get update failed; trying all the same' >&2
+	$$as_root apt-get -o DPkg::Lock::Timeout=300 update -q ||
+		echo 'deps: apt-get update failed; trying all the same' >&2
 	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -q -y \
 		--no-install-recommends $$packages ;;
 dnf?*) $$as_root dnf install -y --setopt=install_weak_deps=False $$packages ;;
@@ -240,7 +242,7 @@ case "$$missing" in
 *)
 	echo "deps: still missing:$$missing" >&2
 	case "$$manager$$missing" in
-	brew*stb*) echo '  Homebrew has no stb: copy stb_ds.h of https://github.com/nothings/stb to /usr/local/include/stb/' >&2 ;;
+	brew*stb*) echo '  copy stb_ds.h of https://github.com/nothings/stb to /usr/local/include/stb/' >&2 ;;
 	*compiler*) echo '  CC=$(CC): install that compiler, or name another with CC=' >&2 ;;
 	esac
 	exit 1 ;;
@@ -263,13 +265,13 @@ version=$$(pkg --version) && row pkg-config "$$version" || row pkg-config 'MISSI
 for library in openblas jansson libxxhash cmocka; do
 	version=$$(pkg --modversion $$library) && row $$library "$$version" || row $$library MISSING
 done
-find_stb && row stb_ds.h "$$(sed -n '1s/.*- \(v[0-9.]*\).*/\1/p' "$$stb/stb_ds.h" 2>/dev/null) $$stb" || row stb_ds.h MISSING
+find_stb && row stb_ds.h "$${stb:-on the common paths}" || row stb_ds.h MISSING
 row commit "$$(cat build/commit 2>/dev/null || echo 'unknown before the first build')"
 [ ! -f build/release/flags ] || row flags "$$(cat build/release/flags)"
 if [ -x build/ropewalk ]; then build/ropewalk --version; else row build/ropewalk 'not built'; fi
 endef
 
-deps: export DEPS_SCRIPT = $(INSTALL)
+deps: export DEPS_SCRIPT = $(GET)
 deps:
 	@sh -c "$$DEPS_SCRIPT"
 
@@ -284,7 +286,8 @@ build/found: FORCE | $(FIRST)
 # ---- Building ----
 
 # $(call put,FILE,TEXT): writes only what differs, so that what depends on FILE is rebuilt only then.
-put = printf '%s\n' $2 >$1.new; if [ "$$(cat $1.new)" = "$$(cat $1 2>/dev/null)" ]; then rm $1.new; else mv $1.new $1; fi
+put = printf '%s\n' $2 >$1.new; \
+	if [ "$$(cat $1.new)" = "$$(cat $1 2>/dev/null)" ]; then rm $1.new; else mv $1.new $1; fi
 
 # Which files there are: an archive also changes when one goes.
 build/sources: FORCE | $(FIRST)
@@ -302,7 +305,8 @@ build/commit: FORCE | $(FIRST)
 	@mkdir -p build
 	@commit=; \
 	if [ -e .git ] && commit=$$($(GIT) rev-parse --short=12 HEAD 2>/dev/null); then \
-		[ -z "$$($(GIT) status --porcelain -- Makefile model data train eval runs 2>/dev/null)" ] || commit=$$commit-dirty; \
+		changes=$$($(GIT) status --porcelain -- Makefile model data train eval runs 2>/dev/null); \
+		[ -z "$$changes" ] || commit=$$commit-dirty; \
 	fi; \
 	$(call put,$@,"$${commit:-unknown}")
 
@@ -311,6 +315,8 @@ archives = $(patsubst %,build/$1/lib%.a,$2)
 folder_of = $(word 2,$(subst _, ,$(notdir $1)))
 helpers = $(call objects,$1,$(if $(filter base data,$2),$(filter tests/support.c,$(C_help)),$(C_help)))
 
+WARNED = $(if $(MAKE_TERMERR),-fdiagnostics-color=always) $(if $(WERROR),-Werror)
+
 # $(call variant,NAME)
 define variant
 OBJECTS_$1 := $(call objects,$1,runs/main.c $(foreach f,$(FOLDERS),$(C_$f)) $(C_help) $(C_tests))
@@ -318,15 +324,18 @@ TESTS_$1   := $(patsubst %.c,build/$1/%,$(C_tests))
 
 build/$1/flags: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; $$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp) $$(WARNINGS) $$$$compile $$(CPPFLAGS) $$(CFLAGS)")
+	@. build/found; openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
+	$$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $$$$openmp $$(WARNINGS)$$$$compile $$(CPPFLAGS) $$(CFLAGS)")
 
 build/$1/link: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; $$(call put,$$@,"$$(LINK_$1) $(if $(filter noomp,$1),,$$$$openmp_link) $$(LDFLAGS) $$$$link $$(LDLIBS)")
+	@. build/found; openmp="$(if $(filter noomp,$1),,$$$$openmp_link)"; \
+	$$(call put,$$@,"$$(LINK_$1) $$$$openmp $$(LDFLAGS) $$$$link $$(LDLIBS)")
 
 # Of the flags, those that can change a number.
 build/$1/version: build/commit build/$1/flags FORCE
-	@flags=$$$$(sed 's/-isystem *[^ ]*//g; s/-[IW][^ ]*//g; s/-g //; s/  */ /g; s/^ //; s/ $$$$//' build/$1/flags | tr -d '"\\'); \
+	@flags=$$$$(sed 's/-isystem *[^ ]*//g; s/-[IW][^ ]*//g; s/-g //; s/  */ /g; s/^ //; s/ $$$$//' \
+		build/$1/flags | tr -d '"\\'); \
 	$$(call put,$$@,"-DROPEWALK_VERSION=\\\"$$(VERSION)\\\" -DROPEWALK_COMMIT=\\\"$$$$(cat build/commit)\\\"" \
 		"\"-DROPEWALK_FLAGS=\\\"$$$$flags\\\"\"")
 
@@ -338,8 +347,8 @@ build/$1/model/base/vec.o: EXTRA = -ffp-contract=fast
 build/$1/%.o: %.c build/$1/flags build/compiler
 	$$(QUIET)mkdir -p $$(@D)
 	@$$(SAY) cc $$@
-	$$(QUIET)$$(CC) @build/$1/flags $$(if $$(MAKE_TERMERR),-fdiagnostics-color=always) $$(if $$(WERROR),-Werror) $$(EXTRA) \
-		-MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
+	$$(QUIET)$$(CC) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
+	cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
 
 $(foreach f,$(FOLDERS),$(eval build/$1/lib$f.a: $(call objects,$1,$(C_$f))))
 $(call archives,$1,$(FOLDERS)): build/sources
@@ -354,7 +363,8 @@ $(foreach t,$(C_tests),$(eval $(patsubst %.c,build/$1/%,$t): $(call objects,$1,$
 	$(call helpers,$1,$(call folder_of,$t)) $(call archives,$1,$(SEES_$(call folder_of,$t)))))
 $$(TESTS_$1): build/$1/link build/sources
 	@$$(SAY) link $$@
-	$$(QUIET). build/found; [ "$$$$cmocka" ] || { echo 'ropewalk: cmocka: not found: `make deps` installs it' >&2; exit 1; }; \
+	$$(QUIET). build/found; \
+	[ "$$$$cmocka" ] || { echo 'ropewalk: cmocka: not found: `make deps` installs it' >&2; exit 1; }; \
 	$$(CC) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$v)))
@@ -382,7 +392,8 @@ layers: $(call archives,release,$(FOLDERS)) build/release/link | $(call after,st
 
 check: $(TESTS_asan) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
-	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) tests/run tests/layers tests/hashes $(TESTS_asan)
+	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
+		tests/run tests/layers tests/hashes $(TESTS_asan)
 
 install: build/ropewalk build/ropewalk-double
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/ropewalk/presets'

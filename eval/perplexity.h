@@ -58,7 +58,8 @@ struct eval_result {
 	struct eval_reference reference[EVAL_REFERENCES];
 };
 
-/* multiples text ("1,2,1.5") to lengths; each multiple times train_length must be whole and the task able to make it. */
+/* multiples text ("1,2,1.5") to lengths; each multiple times train_length must be whole and the task able to make it.
+ * free() both arrays. */
 struct err eval_lengths(const char *multiples, int train_length, const struct data_options *data, int **length,
 			double **multiple, int *count);
 

@@ -30,6 +30,8 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->logits = ARENA_TAKE(arena, real, tile);
 	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
 	t->k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
+	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
 	t->sum = ARENA_TAKE(arena, real, QUERY_BLOCK);
@@ -43,6 +45,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->d_logits = ARENA_TAKE(arena, real, tile);
 	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
 	t->d_k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->d_output = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->delta = ARENA_TAKE(arena, real, QUERY_BLOCK);
 }
 
@@ -53,6 +56,8 @@ struct attention_head attention_head(const struct attention *a, const struct att
 	const real *qkv = l->qkv + b * T * 3 * C + head * (size_t)a->D;
 	return (struct attention_head){
 		.a = a, .scratch = &a->thread[thread], .head = (int)head,
+		/* Gates and saved reals stand by row, so with them all rows are kept. */
+		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
 		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
 		.gate = G ? l->gate + (b * T * H + head) * G : NULL,
 		.output = l->output + b * T * C + head * (size_t)a->D,
@@ -100,29 +105,48 @@ static struct rotation_gradient rotation_gradient(const struct attention_head *h
 	};
 }
 
-/* Where a block of queries stands in its group of zones. */
+/* A block of queries: the wanted rows of a range of the current group of zones. */
 struct block {
-	int first, last, rows, begin;
+	int first, last, begin; /* the range, and where the group's zones begin */
+	int rows, index[QUERY_BLOCK];
 	double centre;
 };
 
 static struct block block_of(const struct attention_head *h, int first, int last)
 {
 	const struct zone *z = &h->a->zones->zone[h->a->group];
-	return (struct block){ .first = first, .last = last, .rows = last - first, .begin = z->begin,
-			       .centre = z->query_position[(first + last) / 2 - z->begin] };
+	struct block b = { .first = first, .last = last, .begin = z->begin,
+			   .centre = z->query_position[(first + last) / 2 - z->begin] };
+	for (int i = first; i < last; i++)
+		if (!h->wanted || h->wanted[i] >= 0)
+			b.index[b.rows++] = i;
+	return b;
 }
 
-/* Rotates the block's queries for each zone of the group. */
+/* Copies the block's rows out of a range of rows [D] that begins with its first. */
+static void take_rows(const struct attention_head *h, const struct block *b, const real *range, size_t stride, real *rows)
+{
+	size_t D = (size_t)h->a->D;
+	for (int r = 0; r < b->rows; r++)
+		memcpy(rows + (size_t)r * D, range + (size_t)(b->index[r] - b->first) * stride, D * sizeof(real));
+}
+
+/* The block's queries, rotated for each zone of the group. */
 static void enter_block(struct attention_head *h, const struct block *b)
 {
 	const struct attention *a = h->a;
-	if (!a->rotates)
-		return;
+	struct attention_thread *s = h->scratch;
+	size_t row = 3 * (size_t)a->C, D = (size_t)a->D;
+	const real *q = h->q + (size_t)b->first * row;
 	for (int z = 0; z < a->together; z++) {
-		struct rotation r = rotation(h, z, SIDE_QUERY, b->first - b->begin, b->rows, b->centre);
-		a->place->position->rotate(&r, h->q + (size_t)b->first * 3 * (size_t)a->C, 3 * a->C,
-					   h->scratch->q + (size_t)z * QUERY_BLOCK * (size_t)a->D);
+		real *to = s->q + (size_t)z * QUERY_BLOCK * D;
+		if (!a->rotates) {
+			take_rows(h, b, q, row, to);
+			continue;
+		}
+		struct rotation r = rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first, b->centre);
+		a->place->position->rotate(&r, q, (int)row, s->range);
+		take_rows(h, b, s->range, D, to);
 	}
 }
 
@@ -138,7 +162,7 @@ static int visible(struct attention_head *h, const struct block *b, int zone, in
 	const struct zone *z = &h->a->zones->zone[h->a->group + zone];
 	int columns = 0;
 	for (int r = 0; r < b->rows; r++) {
-		int low = z->low[b->first + r - b->begin] - key, high = z->high[b->first + r - b->begin] - key;
+		int at = b->index[r] - b->begin, low = z->low[at] - key, high = z->high[at] - key;
 		low = low < 0 ? 0 : low;
 		high = high > KEY_BLOCK ? KEY_BLOCK : high;
 		if (low >= high)
@@ -160,10 +184,13 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 	int columns = visible(h, b, zone, key);
 	if (!columns)
 		return false;
+	for (int r = 0; r < b->rows; r++)
+		s->position[r] = z->query_position[b->index[r] - b->begin];
 	struct tile t = {
 		.rows = b->rows, .columns = columns, .head = h->head, .D = a->D, .low = s->low, .high = s->high,
-		.query_positions = z->query_position + (b->first - b->begin), .key_positions = z->key_position + key,
-		.q = h->q + (size_t)b->first * row, .k = h->k + (size_t)key * row, .q_stride = (int)row, .k_stride = (int)row,
+		.query_positions = s->position, .key_positions = z->key_position + key,
+		.q = s->q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
+		.k = h->k + (size_t)key * row, .k_stride = (int)row,
 		.query_gate = h->gate ? h->gate + (size_t)b->first * gates : NULL,
 		.key_gate = h->gate ? h->gate + (size_t)key * gates : NULL, .gate_stride = (int)gates,
 		.table = h->table, .carry = s->carry,
@@ -172,9 +199,8 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 	if (a->rotates) {
 		struct rotation r = rotation(h, zone, SIDE_KEY, key, columns, b->centre);
 		a->place->position->rotate(&r, t.k, t.k_stride, s->k);
-		t.q = s->q + (size_t)zone * QUERY_BLOCK * (size_t)a->D;
 		t.k = s->k;
-		t.q_stride = t.k_stride = a->D;
+		t.k_stride = a->D;
 	}
 	/* Without a hook of its own the encoding leaves the scale to the product. */
 	gemm_nt(t.rows, t.columns, t.D, a->place->position->logits ? 1 : a->scale, t.q, t.q_stride, t.k, t.k_stride, 0,
@@ -215,7 +241,8 @@ static void running_softmax(struct attention_thread *s, const struct tile *t)
 		real *row = s->logits + (size_t)r * TILE_STRIDE;
 		count[r] = mask_row(t, r, row, &from[r]);
 		real before = s->greatest[r], greatest = count[r] ? vec_max(row + from[r], count[r]) : before;
-		s->greatest[r] = greatest > before ? greatest : before;
+		/* So that a NaN wins. */
+		s->greatest[r] = before > greatest ? before : greatest;
 		s->correction[r] = before > (real)-INFINITY ? before - s->greatest[r] : (real)-INFINITY;
 	}
 	vec_exp(s->correction, t->rows);
@@ -244,13 +271,12 @@ static void finish_rows(struct attention_head *h, const struct block *b)
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	for (int r = 0; r < b->rows; r++) {
-		real *out = h->output + (size_t)(b->first + r) * (size_t)a->C;
+		real *out = h->output + (size_t)b->index[r] * (size_t)a->C;
 		const real *sum = s->accumulator + (size_t)r * (size_t)a->D;
 		real inverse = (real)1 / s->sum[r];
-		BUG_IF(s->sum[r] == 0, "query %d sees no key", b->first + r);
 		for (int d = 0; d < a->D; d++)
 			out[d] = sum[d] * inverse;
-		h->lse[b->first + r] = (real)((double)s->greatest[r] + log((double)s->sum[r]));
+		h->lse[b->index[r]] = (real)((double)s->greatest[r] + log((double)s->sum[r]));
 	}
 }
 
@@ -261,6 +287,8 @@ void attention_rows(struct attention_head *h, int first, int last)
 	struct attention_thread *s = h->scratch;
 	struct block b = block_of(h, first, last);
 	struct work w;
+	if (!b.rows)
+		return;
 	start_rows(h, &b);
 	enter_block(h, &b);
 	for (int key = (last - 1) / KEY_BLOCK * KEY_BLOCK; key >= 0; key -= KEY_BLOCK)
@@ -288,8 +316,9 @@ static void start_rows_back(struct attention_head *h, const struct block *b)
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	size_t D = (size_t)a->D, C = (size_t)a->C;
+	take_rows(h, b, h->d_output + (size_t)b->first * C, C, s->d_output);
 	for (int r = 0; r < b->rows; r++)
-		s->delta[r] = vec_dot(h->d_output + (size_t)(b->first + r) * C, h->output + (size_t)(b->first + r) * C, a->D);
+		s->delta[r] = vec_dot(s->d_output + (size_t)r * D, h->output + (size_t)b->index[r] * C, a->D);
 	for (int zone = 0; zone < a->together; zone++)
 		memset(s->d_q + (size_t)zone * QUERY_BLOCK * D, 0, (size_t)b->rows * D * sizeof(real));
 	memset(s->carry, 0, (size_t)b->rows * (size_t)a->carry_reals * sizeof(real));
@@ -302,7 +331,7 @@ static void probabilities(struct attention_head *h, const struct block *b, const
 		int from, count;
 		real *row = h->scratch->logits + (size_t)r * TILE_STRIDE;
 		count = mask_row(t, r, row, &from);
-		vec_exp_sum(row + from, count, h->lse[b->first + r]);
+		vec_exp_sum(row + from, count, h->lse[b->index[r]]);
 	}
 }
 
@@ -319,18 +348,17 @@ static struct tile_gradient tile_gradient(struct attention_head *h, const struct
 
 /* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the gradient
  * of the raw q.k; returns what the product of q.k was scaled by. */
-static real logits_gradient(struct attention_head *h, const struct block *b, const struct work *w, struct tile_gradient g)
+static real logits_gradient(struct attention_head *h, const struct work *w, struct tile_gradient g)
 {
 	const struct attention *a = h->a;
 	const struct position *position = a->place->position;
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
 	size_t C = (size_t)a->C;
-	const real *d_output = h->d_output + (size_t)b->first * C;
-	gemm_nt(t->rows, t->columns, t->D, 1, d_output, a->C, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0, s->d_logits,
+	gemm_nt(t->rows, t->columns, t->D, 1, s->d_output, t->D, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0, s->d_logits,
 		TILE_STRIDE);
 	if (position->values_back)
-		position->values_back(a->place, t, s->logits, d_output, a->C, s->d_logits, g);
+		position->values_back(a->place, t, s->logits, s->d_output, t->D, s->d_logits, g);
 	for (int r = 0; r < t->rows; r++) {
 		real *d = s->d_logits + (size_t)r * TILE_STRIDE;
 		const real *p = s->logits + (size_t)r * TILE_STRIDE;
@@ -362,18 +390,22 @@ static void leave_tile(struct attention_head *h, const struct block *b, int zone
 static void leave_block(struct attention_head *h, const struct block *b)
 {
 	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
 	size_t row = 3 * (size_t)a->C, D = (size_t)a->D;
 	real *d_q = h->d_q + (size_t)b->first * row;
 	for (int zone = 0; zone < a->together; zone++) {
-		const real *rotated = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * D;
-		if (a->rotates) {
-			struct rotation r = rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->rows, b->centre);
-			a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, rotated, d_q, (int)row,
-							rotation_gradient(h));
+		const real *rotated = s->d_q + (size_t)zone * QUERY_BLOCK * D;
+		if (!a->rotates) {
+			for (int r = 0; r < b->rows; r++)
+				vec_add(h->d_q + (size_t)b->index[r] * row, rotated + (size_t)r * D, a->D);
 			continue;
 		}
+		memset(s->range, 0, (size_t)(b->last - b->first) * D * sizeof(real));
 		for (int r = 0; r < b->rows; r++)
-			vec_add(d_q + (size_t)r * row, rotated + (size_t)r * D, a->D);
+			memcpy(s->range + (size_t)(b->index[r] - b->first) * D, rotated + (size_t)r * D, D * sizeof(real));
+		struct rotation r = rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first, b->centre);
+		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, s->range, d_q, (int)row,
+						rotation_gradient(h));
 	}
 }
 
@@ -389,10 +421,10 @@ static void tile_back(struct attention_head *h, const struct block *b, int zone,
 		a->place->position->logits(a->place, t, s->logits);
 	}
 	probabilities(h, b, t);
-	gemm_tn(t->columns, t->D, t->rows, 1, s->logits, TILE_STRIDE, h->d_output + (size_t)b->first * C, a->C, 1,
+	gemm_tn(t->columns, t->D, t->rows, 1, s->logits, TILE_STRIDE, s->d_output, t->D, 1,
 		h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
 	memset(s->d_k, 0, (size_t)t->columns * D * sizeof(real));
-	real scale = logits_gradient(h, b, w, g);
+	real scale = logits_gradient(h, w, g);
 	gemm_nn(t->rows, t->D, t->columns, scale, s->d_logits, TILE_STRIDE, t->k, t->k_stride, 1, g.q, t->D);
 	gemm_tn(t->columns, t->D, t->rows, scale, s->d_logits, TILE_STRIDE, t->q, t->q_stride, 1, g.k, t->D);
 	leave_tile(h, b, zone, w);
@@ -403,6 +435,8 @@ void attention_rows_back(struct attention_head *h, int first, int last)
 	const struct attention *a = h->a;
 	struct block b = block_of(h, first, last);
 	struct work w;
+	if (!b.rows)
+		return;
 	start_rows_back(h, &b);
 	enter_block(h, &b);
 	for (int key = 0; key < last; key += KEY_BLOCK)

@@ -5,14 +5,17 @@
 
 /* The inside of attention: blocks of rows of one head, tile by tile. Private to attention.c and attention_tile.c. */
 
-#define QUERY_BLOCK 64
+#define QUERY_BLOCK 128
 #define KEY_BLOCK TILE_STRIDE
 
 /* One thread's scratch. A tile is [QUERY_BLOCK][TILE_STRIDE]. */
 struct attention_thread {
 	real *logits, *raw, *d_logits;                /* tiles */
-	real *q, *d_q;                                /* [together][QUERY_BLOCK][D], rotated */
+	real *q, *d_q;                                /* [together][QUERY_BLOCK][D], rotated, wanted rows only */
 	real *k, *d_k;                                /* [KEY_BLOCK][D], rotated */
+	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
+	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
+	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
 	real *accumulator;                            /* [QUERY_BLOCK][D] */
 	real *greatest, *sum, *correction, *delta;    /* [QUERY_BLOCK] */
 	real *carry;                                  /* [QUERY_BLOCK][carry_reals] */
@@ -42,6 +45,7 @@ struct attention_head {
 	const struct attention *a;
 	struct attention_thread *scratch;
 	int head;
+	const int32_t *wanted;    /* of this sequence; NULL: all */
 	const real *q, *k, *v;    /* stride 3C */
 	const real *gate;         /* stride H gate_reals */
 	real *output;             /* stride C */
@@ -59,7 +63,7 @@ struct attention_head {
 struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
 void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
 
-/* Queries first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys. */
+/* The wanted queries of first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys. */
 void attention_rows(struct attention_head *h, int first, int last);
 void attention_rows_back(struct attention_head *h, int first, int last);
 

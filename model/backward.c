@@ -37,7 +37,7 @@ static double *norm_slot(const struct transformer *t, int chunk, int which)
 	return slot;
 }
 
-/* Loss -> logits -> final norm -> the rows' part of d_x. */
+/* Loss -> logits -> final norm -> d_x of the wanted rows. */
 static void head_chunk(int chunk, int thread, void *data)
 {
 	struct pass *p = data;
@@ -50,11 +50,9 @@ static void head_chunk(int chunk, int thread, void *data)
 	double *d_norm = norm_slot(t, chunk, 0);
 	cross_entropy_back(rows, (int)V, t->row_target + first, 1 / (double)t->scored, d_logits);
 	linear_back_input(rows, C, (int)V, d_logits, (int)V, p->value + l->head, 0, s->normed, C);
-	for (int r = 0; r < rows; r++) {
-		size_t at = (size_t)t->row[first + (size_t)r] * t->C;
-		rmsnorm_back(1, C, t->x + at, p->value + l->norm, t->head_rstd + first + (size_t)r, s->normed + (size_t)r * t->C,
-			     t->d_x + at, d_norm);
-	}
+	memset(t->d_x + first * t->C, 0, (size_t)rows * t->C * sizeof(real));
+	rmsnorm_back(rows, C, t->x + first * t->C, p->value + l->norm, t->head_rstd + first, s->normed, t->d_x + first * t->C,
+		     d_norm);
 }
 
 static void head_weight_block(int block, int thread, void *data)
@@ -76,7 +74,7 @@ static void unmix_chunk(int chunk, int thread, void *data)
 	const struct layer_activations *a = &t->layer[p->layer];
 	struct row_scratch *s = &t->scratch[thread];
 	size_t first;
-	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C, F = (int)t->F;
+	int rows = chunk_rows(rows_after_attention(t, p->layer), chunk, &first), C = (int)t->C, F = (int)t->F;
 	const real *d_middle = t->d_x + first * t->C;
 	if (F) {
 		real *to = t->d_middle + first * t->C, *d_gate_up = t->d_gate_up + first * 2 * t->F;
@@ -88,7 +86,31 @@ static void unmix_chunk(int chunk, int thread, void *data)
 			     norm_slot(t, chunk, 1));
 		d_middle = to;
 	}
-	linear_back_input(rows, C, C, d_middle, C, p->value + at->o, 0, t->d_output + first * t->C, C);
+	if (!last_layer(t, p->layer)) {
+		linear_back_input(rows, C, C, d_middle, C, p->value + at->o, 0, t->d_output + first * t->C, C);
+		return;
+	}
+	linear_back_input(rows, C, C, d_middle, C, p->value + at->o, 0, s->normed, C);
+	for (int r = 0; r < rows; r++)
+		memcpy(t->d_output + (size_t)t->row[first + (size_t)r] * t->C, s->normed + (size_t)r * t->C, t->C * sizeof(real));
+}
+
+/* The gradient of the stream inside a layer, for rows first .. first + rows - 1 of all: what the last layer has of rows
+ * that are not wanted is 0. */
+static void residual_rows(const struct transformer *t, int layer, size_t first, int rows, real *to)
+{
+	const real *d_middle = t->F ? t->d_middle : t->d_x;
+	if (!last_layer(t, layer)) {
+		memcpy(to, d_middle + first * t->C, (size_t)rows * t->C * sizeof(real));
+		return;
+	}
+	for (int r = 0; r < rows; r++, to += t->C) {
+		int32_t from = t->wanted[first + (size_t)r];
+		if (from < 0)
+			memset(to, 0, t->C * sizeof(real));
+		else
+			memcpy(to, d_middle + (size_t)from * t->C, t->C * sizeof(real));
+	}
 }
 
 /* Back through q, k, v, the gates and the input norm. */
@@ -102,7 +124,6 @@ static void unproject_chunk(int chunk, int thread, void *data)
 	struct row_scratch *s = &t->scratch[thread];
 	size_t first, gates = (size_t)(t->place.H * position->gate_reals);
 	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
-	const real *d_middle = (t->F ? t->d_middle : t->d_x) + first * t->C;
 	real *d_below = t->d_below + first * t->C;
 	linear_back_input(rows, C, 3 * C, t->d_qkv + first * 3 * t->C, 3 * C, p->value + at->q, 0, s->normed, C);
 	if (position->gate) {
@@ -112,13 +133,14 @@ static void unproject_chunk(int chunk, int thread, void *data)
 				    a->gate + first * gates, t->d_gate + first * gates, s->normed,
 				    (struct place_gradients){ .layer = slot });
 	}
-	memcpy(d_below, d_middle, (size_t)rows * t->C * sizeof(real));
+	residual_rows(t, p->layer, first, rows, d_below);
 	rmsnorm_back(rows, C, a->x + first * t->C, p->value + at->input_norm, a->rstd + first, s->normed, d_below,
 		     norm_slot(t, chunk, 0));
 }
 
-/* A group of weights that share their input: x [N][in], d_y [N][out] -> d_w [out][in]. */
+/* A group of weights that share their input: x [rows][in], d_y [rows][out] -> d_w [out][in]. */
 struct product {
+	size_t rows;
 	const real *d_y, *x;
 	int in, out;
 	size_t weight;
@@ -129,10 +151,12 @@ static int layer_products(const struct transformer *t, int layer, struct product
 	const struct layer_layout *at = &t->model->layout.layer[layer];
 	const struct layer_activations *a = &t->layer[layer];
 	int C = (int)t->C, F = (int)t->F;
-	product[0] = (struct product){ t->d_qkv, a->normed, C, 3 * C, at->q };
-	product[1] = (struct product){ F ? t->d_middle : t->d_x, a->output, C, C, at->o };
-	product[2] = (struct product){ t->d_gate_up, a->post_normed, C, 2 * F, at->gate };
-	product[3] = (struct product){ t->d_x, a->hidden, F, C, at->down };
+	size_t rows = rows_after_attention(t, layer);
+	const real *output = last_layer(t, layer) ? t->gathered : a->output;
+	product[0] = (struct product){ t->N, t->d_qkv, a->normed, C, 3 * C, at->q };
+	product[1] = (struct product){ rows, F ? t->d_middle : t->d_x, output, C, C, at->o };
+	product[2] = (struct product){ rows, t->d_gate_up, a->post_normed, C, 2 * F, at->gate };
+	product[3] = (struct product){ rows, t->d_x, a->hidden, F, C, at->down };
 	return F ? 4 : 2;
 }
 
@@ -151,7 +175,7 @@ static void weight_block(int block, int thread, void *data)
 	while (block >= blocks_of(w->out))
 		block -= blocks_of(w++->out);
 	int first = block * WEIGHT_BLOCK, last = first + WEIGHT_BLOCK;
-	linear_back_weight((int)t->N, w->in, w->d_y, w->out, w->x, w->in, first, last < w->out ? last : w->out,
+	linear_back_weight((int)w->rows, w->in, w->d_y, w->out, w->x, w->in, first, last < w->out ? last : w->out,
 			   p->gradient + w->weight);
 }
 
@@ -166,7 +190,7 @@ static void layer_weights(struct pass *p)
 	threads_each(blocks, weight_block, p);
 	sum_norm(t, t->chunks, 0, p->gradient + at->input_norm);
 	if (t->F)
-		sum_norm(t, t->chunks, 1, p->gradient + at->post_norm);
+		sum_norm(t, chunks_of(rows_after_attention(t, p->layer)), 1, p->gradient + at->post_norm);
 	for (int chunk = 0; t->place.position->gate && chunk < t->chunks; chunk++)
 		vec_add(p->gradient + at->position, t->gate_slot + (size_t)chunk * t->position_reals, (int)t->position_reals);
 }
@@ -177,7 +201,7 @@ static void layer_backward(struct pass *p)
 	struct attention_layer layer = attention_layer(t, p->layer);
 	const struct layout *l = &t->model->layout;
 	struct place_gradients own = { p->gradient + l->position, p->gradient + l->layer[p->layer].position };
-	threads_each(t->chunks, unmix_chunk, p);
+	threads_each(chunks_of(rows_after_attention(t, p->layer)), unmix_chunk, p);
 	attention_backward(t->attention, &layer, t->d_output, t->d_qkv, t->d_gate, own);
 	threads_each(t->chunks, unproject_chunk, p);
 	layer_weights(p);
@@ -213,11 +237,10 @@ void transformer_backward(struct transformer *t, real *gradient)
 {
 	struct pass p = { .t = t, .value = t->model->value, .gradient = gradient };
 	const struct layout *l = &t->model->layout;
-	int V = t->model->V, chunks = (t->R + ROW_CHUNK - 1) / ROW_CHUNK;
+	int V = t->model->V, chunks = chunks_of((size_t)t->R);
 	BUG_IF(!t->gradients, "this transformer keeps nothing for a backward pass");
 	BUG_IF(!t->scored, "no token was scored");
 	memset(gradient, 0, l->size * sizeof *gradient);
-	memset(t->d_x, 0, t->N * t->C * sizeof(real));
 	threads_each(chunks, head_chunk, &p);
 	sum_norm(t, chunks, 0, gradient + l->norm);
 	threads_each(blocks_of(V), head_weight_block, &p);

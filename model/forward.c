@@ -59,6 +59,17 @@ static void project_chunk(int chunk, int thread, void *data)
 		t->place.position->gate(&t->place, own_parameters(t, p->layer, p->value), rows, normed, a->gate + first * gates);
 }
 
+/* The stream before attention and attention's output, of the wanted rows of the last layer. */
+static void gather_rows(const struct transformer *t, size_t first, int rows, real *stream, real *output)
+{
+	const struct layer_activations *a = &t->layer[t->place.layers - 1];
+	for (int r = 0; r < rows; r++) {
+		size_t from = (size_t)t->row[first + (size_t)r] * t->C;
+		memcpy(stream + (size_t)r * t->C, a->x + from, t->C * sizeof(real));
+		memcpy(output + (size_t)r * t->C, a->output + from, t->C * sizeof(real));
+	}
+}
+
 /* Attention's output -> o -> residual; then norm -> SwiGLU -> residual. */
 static void mix_chunk(int chunk, int thread, void *data)
 {
@@ -67,13 +78,16 @@ static void mix_chunk(int chunk, int thread, void *data)
 	const struct layer_layout *at = &t->model->layout.layer[p->layer];
 	const struct layer_activations *a = &t->layer[p->layer];
 	size_t first;
-	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C, F = (int)t->F;
-	bool last = p->layer + 1 == t->place.layers;
+	int rows = chunk_rows(rows_after_attention(t, p->layer), chunk, &first), C = (int)t->C, F = (int)t->F;
+	bool last = last_layer(t, p->layer);
+	const real *output = (last ? t->gathered : a->output) + first * t->C;
 	real *above = (last ? t->x : t->layer[p->layer + 1].x) + first * t->C;
-	real *middle = F ? a->middle + first * t->C : above;
-	if (middle != a->x + first * t->C)
+	real *middle = F && t->gradients ? a->middle + first * t->C : above;
+	if (last)
+		gather_rows(t, first, rows, middle, t->gathered + first * t->C);
+	else if (middle != a->x + first * t->C)
 		memcpy(middle, a->x + first * t->C, (size_t)rows * t->C * sizeof(real));
-	linear(rows, C, C, a->output + first * t->C, C, p->value + at->o, 1, middle, C);
+	linear(rows, C, C, output, C, p->value + at->o, 1, middle, C);
 	if (!F)
 		return;
 	real *normed = a->post_normed + first * t->C, *hidden = a->hidden + first * t->F;
@@ -86,7 +100,7 @@ static void mix_chunk(int chunk, int thread, void *data)
 	linear(rows, F, C, hidden, F, p->value + at->down, 1, above, C);
 }
 
-/* Gathered rows -> final norm -> logits -> loss. */
+/* Final norm -> logits -> loss. */
 static void head_chunk(int chunk, int thread, void *data)
 {
 	struct pass *p = data;
@@ -97,9 +111,7 @@ static void head_chunk(int chunk, int thread, void *data)
 	int rows = chunk_rows((size_t)t->R, chunk, &first), C = (int)t->C;
 	real *normed = t->gradients ? t->head_normed + first * t->C : s->normed;
 	real *logits = t->gradients ? t->probability + first * V : s->logits;
-	for (int r = 0; r < rows; r++)
-		memcpy(s->x + (size_t)r * t->C, t->x + (size_t)t->row[first + (size_t)r] * t->C, t->C * sizeof(real));
-	rmsnorm(rows, C, t->model->options.rms_eps, s->x, p->value + l->norm, normed,
+	rmsnorm(rows, C, t->model->options.rms_eps, t->x + first * t->C, p->value + l->norm, normed,
 		t->gradients ? t->head_rstd + first : s->rstd);
 	linear(rows, C, (int)V, normed, C, p->value + l->head, 0, logits, (int)V);
 	for (int r = 0; p->logits && r < rows; r++)
@@ -107,8 +119,8 @@ static void head_chunk(int chunk, int thread, void *data)
 	cross_entropy(rows, (int)V, t->row_target + first, logits, t->row_nll + first, t->row_best + first);
 }
 
-/* Which rows the head works on. */
-static void gather(struct transformer *t, const int32_t *token, const int32_t *target, bool all)
+/* Which rows are wanted. */
+static void choose_rows(struct transformer *t, const int32_t *token, const int32_t *target, bool all)
 {
 	t->R = 0;
 	t->scored = 0;
@@ -116,8 +128,10 @@ static void gather(struct transformer *t, const int32_t *token, const int32_t *t
 		BUG_IF(token[n] < 0 || token[n] >= t->model->V, "token %d at row %zu of %d", token[n], n, t->model->V);
 		BUG_IF(target[n] >= t->model->V, "target %d at row %zu of %d", target[n], n, t->model->V);
 		t->scored += target[n] >= 0;
+		t->wanted[n] = -1;
 		if (target[n] < 0 && !all)
 			continue;
+		t->wanted[n] = t->R;
 		t->row[t->R] = (int32_t)n;
 		t->row_target[t->R++] = target[n];
 	}
@@ -142,7 +156,7 @@ static struct outcome collect(struct transformer *t)
 struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits)
 {
 	struct pass p = { .t = t, .value = t->model->value, .token = token, .logits = logits };
-	gather(t, token, target, logits);
+	choose_rows(t, token, target, logits);
 	if (t->gradients)
 		memcpy(t->token, token, t->N * sizeof *token);
 	if (t->place.position->embed)
@@ -152,8 +166,8 @@ struct outcome transformer_forward(struct transformer *t, const int32_t *token, 
 		struct attention_layer layer = attention_layer(t, p.layer);
 		threads_each(t->chunks, project_chunk, &p);
 		attention_forward(t->attention, &layer);
-		threads_each(t->chunks, mix_chunk, &p);
+		threads_each(chunks_of(rows_after_attention(t, p.layer)), mix_chunk, &p);
 	}
-	threads_each((t->R + ROW_CHUNK - 1) / ROW_CHUNK, head_chunk, &p);
+	threads_each(chunks_of((size_t)t->R), head_chunk, &p);
 	return collect(t);
 }

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 void layout_add(struct layout *l, enum initialiser initialiser, double deviation, bool decayed, int rows, int columns,
 		const char *format, ...)
@@ -122,7 +123,7 @@ void layout_initialise(const struct layout *l, uint64_t seed, real *value)
 {
 	for (int i = 0; i < layout_count(l); i++) {
 		const struct parameter *p = &l->parameter[i];
-		struct rng rng = rng_at(seed, STREAM_INIT, (uint64_t)i);
+		struct rng rng = rng_at(seed, STREAM_INIT, XXH3_64bits(p->name, strlen(p->name)));
 		for (size_t j = 0; j < p->size; j++)
 			value[p->offset + j] = p->initialiser == INIT_ONES  ? (real)1 :
 					       p->initialiser == INIT_ZEROS ? (real)0 :

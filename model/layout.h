@@ -49,8 +49,8 @@ void layout_add(struct layout *l, enum initialiser initialiser, double deviation
 const struct parameter *layout_find(const struct layout *l, const char *name); /* NULL if absent */
 int layout_count(const struct layout *l);
 
-/* Fills `value` (size reals) by the initialisers from Philox stream `init` of `seed`, one index a parameter, so that
- * adding a tensor changes no other. */
+/* Fills `value` (size reals) by the initialisers from Philox stream `init` of `seed`, at the index XXH3-64 of each
+ * parameter's name, so that models of different encodings begin alike in all they share. */
 void layout_initialise(const struct layout *l, uint64_t seed, real *value);
 
 #endif

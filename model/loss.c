@@ -39,9 +39,13 @@ void cross_entropy(int rows, int V, const int32_t *target, real *logits, double 
 		double margin = (double)greatest - (double)logits[target[r]];
 		best[r] = first_equal(logits, V, greatest);
 		vec_exp_sum(logits, V, greatest);
-		double sum = sum_in_double(logits, V);
-		nll[r] = log(sum) + margin;
-		vec_scale(logits, (real)(1 / sum), V);
+		/* Apart from the likeliest token's 1, next to which the rest would lose its digits. */
+		real top = logits[best[r]];
+		logits[best[r]] = 0;
+		double rest = sum_in_double(logits, V);
+		logits[best[r]] = top;
+		nll[r] = log1p(rest) + margin;
+		vec_scale(logits, (real)(1 / (1 + rest)), V);
 	}
 }
 

@@ -62,7 +62,9 @@ static void place_activations(struct transformer *t, struct arena *a)
 		if (t->layer)
 			t->layer[l] = shared;
 	}
-	t->x = t->gradients ? ARENA_TAKE(a, real, N * C) : shared.x;
+	t->x = ARENA_TAKE(a, real, N * C);
+	t->gathered = ARENA_TAKE(a, real, N * C);
+	t->wanted = ARENA_TAKE(a, int32_t, N);
 	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->T * C : 0);
 	t->row = ARENA_TAKE(a, int32_t, N);
 	t->row_target = ARENA_TAKE(a, int32_t, N);
@@ -122,7 +124,7 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	t->N = (size_t)q->B * (size_t)q->T;
 	t->C = (size_t)t->place.C;
 	t->F = (size_t)q->model->options.hidden;
-	t->chunks = (int)((t->N + ROW_CHUNK - 1) / ROW_CHUNK);
+	t->chunks = chunks_of(t->N);
 	t->position_reals = q->model->layout.layer[0].position_reals;
 	double *positions = ARENA_TAKE(a, double, (size_t)q->T);
 	for (int i = 0; positions && i < q->T; i++)

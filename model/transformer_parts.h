@@ -42,13 +42,17 @@ struct transformer {
 	size_t position_reals; /* of the encoding's tensors of one layer */
 
 	struct layer_activations *layer;
-	real *x;      /* [N][C] the stream after the last layer */
 	real *vector; /* [T][C] what the encoding adds to the embeddings */
 
-	/* The head works on the rows that are scored (or on all), gathered: R rows. */
+	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored (or
+	 * all). */
 	int R;
 	int64_t scored;
-	int32_t *row, *row_target, *row_best;
+	int32_t *row;      /* [R] which rows these are */
+	int32_t *wanted;   /* [N] where each row is among them, or -1 */
+	real *x;           /* [R][C] the stream after the last layer */
+	real *gathered;    /* [R][C] its attention's output */
+	int32_t *row_target, *row_best;
 	double *row_nll;
 	real *head_normed, *head_rstd; /* [R][C], [R] */
 	real *probability;             /* [R][V] */
@@ -64,13 +68,6 @@ struct transformer {
 	struct row_scratch *scratch;            /* [threads] */
 };
 
-/* Rows first .. first + count - 1 of a chunk. */
-static inline int chunk_rows(size_t N, int chunk, size_t *first)
-{
-	*first = (size_t)chunk * ROW_CHUNK;
-	return (int)(N - *first < ROW_CHUNK ? N - *first : ROW_CHUNK);
-}
-
 /* The encoding's parameters (and gradients) of a layer within a slab. */
 static inline struct place_parameters own_parameters(const struct transformer *t, int layer, const real *value)
 {
@@ -78,11 +75,35 @@ static inline struct place_parameters own_parameters(const struct transformer *t
 	return (struct place_parameters){ .shared = value + l->position, .layer = value + l->layer[layer].position };
 }
 
+static inline bool last_layer(const struct transformer *t, int layer)
+{
+	return layer + 1 == t->place.layers;
+}
+
 static inline struct attention_layer attention_layer(const struct transformer *t, int layer)
 {
 	const struct layer_activations *a = &t->layer[layer];
 	return (struct attention_layer){ .own = own_parameters(t, layer, t->model->value), .qkv = a->qkv, .gate = a->gate,
-					 .output = a->output, .lse = a->lse, .saved = a->saved };
+					 .output = a->output, .lse = a->lse, .saved = a->saved,
+					 .wanted = last_layer(t, layer) ? t->wanted : NULL };
+}
+
+/* Rows of what follows a layer's attention. */
+static inline size_t rows_after_attention(const struct transformer *t, int layer)
+{
+	return last_layer(t, layer) ? (size_t)t->R : t->N;
+}
+
+static inline int chunks_of(size_t rows)
+{
+	return (int)((rows + ROW_CHUNK - 1) / ROW_CHUNK);
+}
+
+/* Rows first .. first + count - 1 of a chunk. */
+static inline int chunk_rows(size_t N, int chunk, size_t *first)
+{
+	*first = (size_t)chunk * ROW_CHUNK;
+	return (int)(N - *first < ROW_CHUNK ? N - *first : ROW_CHUNK);
 }
 
 #endif

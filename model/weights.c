@@ -223,12 +223,11 @@ static struct err check_rest(const struct safetensors *file, const struct tensor
 	return OK;
 }
 
-static struct err check_sum(const struct model *m, const struct safetensors *file, const struct tensor *const *used)
+static struct err check_sum(const struct safetensors *file, const struct tensor *const *used)
 {
 	struct tensor *tensor = NULL;
 	char sum[33];
 	const char *written = safetensors_metadata(file, "xxh3_128");
-	(void)m;
 	for (int i = 0; i < (int)arrlen(used); i++)
 		arrput(tensor, *used[i]);
 	checksum(tensor, (int)arrlen(tensor), sum);
@@ -247,7 +246,7 @@ struct err weights_fill(struct model *m, const struct safetensors *file, const c
 	if (!e.code)
 		e = check_rest(file, used, exact, ignored);
 	if (!e.code && exact)
-		e = check_sum(m, file, used);
+		e = check_sum(file, used);
 	arrfree(used);
 	return err_at(e, "%s", path);
 }
@@ -256,6 +255,18 @@ static int64_t side(const struct safetensors *file, const char *prefix, const ch
 {
 	const struct tensor *t = find(file, prefix, name, true);
 	return t && t->rank == 2 ? t->shape[axis] : 0;
+}
+
+/* The shapes of an empty tensor may say anything; holds them to the ranges of the options. */
+static struct err sizes_in_range(const char *path, const struct model_options *options)
+{
+	for (const struct option *o = model_option_rows; o->name; o++) {
+		int64_t value = ((const union option_value *)(const void *)((const char *)options + o->offset))->integer;
+		if (o->kind == OPTION_INTEGER && ((double)value < o->least || (double)value > o->most))
+			return err_usage(NULL, "%s: its %s is %lld; %g to %g can be read", path, o->name, (long long)value,
+					 o->least, o->most);
+	}
+	return OK;
 }
 
 struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
@@ -281,7 +292,7 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 		int64_t rows = side(file, prefix, "model.position.table", 0);
 		options->train_length = rows ? rows : options->train_length;
 	}
-	return OK;
+	return sizes_in_range(path, options);
 }
 
 struct err weights_read(const char *path, struct model *out)
@@ -294,9 +305,9 @@ struct err weights_read(const char *path, struct model *out)
 	struct err e = weights_ours(&file) ? weights_options(&file, &options, &V) :
 					     err_usage("Models of other programs are read by forward alone.",
 						       "it was not written by ropewalk");
-	e = err_at(e, "%s", path);
 	if (!e.code)
 		e = model_open(&options, V, out);
+	e = err_at(e, "%s", path);
 	if (!e.code)
 		e = weights_fill(out, &file, path, "", true, NULL);
 	if (e.code)

@@ -294,8 +294,10 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 			for (int j = 0; j <= i; j++) {
 				double dot = 0;
 				for (int d = 0; d < s->D; d++)
-					dot += (rotates ? q_turned : q)[i * s->C + d] * (rotates ? k_turned : k)[j * s->C + d];
-				score[i * s->T + j] = dot / sqrt(s->D) + bias(s, head, s->positions[i] - s->positions[j]);
+					dot += (rotates ? q_turned : q)[i * s->C + d] *
+					       (rotates ? k_turned : k)[j * s->C + d];
+				score[i * s->T + j] =
+					dot / sqrt(s->D) + bias(s, head, s->positions[i] - s->positions[j]);
 			}
 	}
 	free(q_turned);
@@ -303,7 +305,8 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 }
 
 /* output [T][C] of one head = softmax(score) v. */
-static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v, double *output)
+static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v,
+		   double *output)
 {
 	double *score = TAKE(double, s->T * s->T);
 	scores(s, head, q, k, score);

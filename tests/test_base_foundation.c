@@ -116,7 +116,8 @@ static void test_bug(void **state)
 	char said[512];
 	int status = child(take_too_much, said);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_non_null(strstr(said, "ropewalk: BUG at model/base/arena.c:"));
+	assert_non_null(strstr(said, "ropewalk: BUG at "));
+	assert_non_null(strstr(said, "arena.c:"));
 	assert_non_null(strstr(said, "640"));
 }
 
@@ -256,24 +257,29 @@ static void test_threads_each(void **state)
 	}
 }
 
-/* More than one thread works where there is more than one. */
+/* Everyone waits until all are there: on one thread that never happens. */
+struct meeting {
+	atomic_int there, alone;
+};
+
 static void meet(int index, int thread, void *data)
 {
-	atomic_int *there = data;
+	struct meeting *m = data;
 	(void)index, (void)thread;
-	(*there)++;
-	for (int waited = 0; *there < 3 && waited < 10000; waited++)
+	m->there++;
+	for (int waited = 0; m->there < 3 && waited < 3000; waited++)
 		usleep(1000);
+	m->alone += m->there < 3;
 }
 
 static void test_threads_together(void **state)
 {
 	(void)state;
-	atomic_int there = 0;
+	struct meeting m = { 0 };
 	if (threads_start(3) < 3)
 		return;
-	threads_each(3, meet, &there);
-	assert_int_equal(there, 3);
+	threads_each(3, meet, &m);
+	assert_int_equal(m.alone, 0);
 }
 
 /* What this program prints when it runs itself with --threads=FIRST: the threads of threads_start(0), called after
@@ -332,8 +338,8 @@ static void multiply(int index, int thread, void *data)
 {
 	const struct product *p = data;
 	(void)index, (void)thread;
-	(p->kind == NT ? gemm_nt : p->kind == NN ? gemm_nn : gemm_tn)(p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b, p->ldb,
-								      p->beta, p->c, p->ldc);
+	typeof(gemm_nt) *gemm = p->kind == NT ? gemm_nt : p->kind == NN ? gemm_nn : gemm_tn;
+	gemm(p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b, p->ldb, p->beta, p->c, p->ldc);
 }
 
 static double product_at(const struct product *p, int i, int j)
@@ -364,8 +370,9 @@ static void check_product(struct product p)
 		for (int j = 0; j < p.ldc; j++) {
 			size_t at = (size_t)i * (size_t)p.ldc + (size_t)j;
 			double kept = p.beta == 0 ? 0 : (double)p.beta * (double)old[at];
+			double want = j < p.n ? (double)p.alpha * product_at(&p, i, j) + kept : 0;
 			if (j < p.n)
-				assert_close(p.c[at], (double)p.alpha * product_at(&p, i, j) + kept, TOLERANCE * sqrt(p.k));
+				assert_close(p.c[at], want, TOLERANCE * sqrt(p.k));
 			else
 				assert_memory_equal(&p.c[at], &old[at], sizeof(real));
 		}
@@ -377,7 +384,8 @@ static void check_product(struct product p)
 
 static void test_products(void **state)
 {
-	static const int sizes[][3] = { { 1, 1, 1 }, { 3, 5, 7 }, { 17, 1, 31 }, { 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 } };
+	static const int sizes[][3] = { { 1, 1, 1 },  { 3, 5, 7 },    { 17, 1, 31 },
+					{ 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 } };
 	static const double betas[] = { 0, 1, -0.5 };
 	(void)state;
 	assert_ok(blas_start(2));
@@ -385,9 +393,11 @@ static void test_products(void **state)
 		for (int s = 0; s < COUNT(sizes); s++)
 			for (int b = 0; b < COUNT(betas); b++) {
 				int m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
-				check_product((struct product){ .kind = kind, .m = m, .n = n, .k = k,
-								.lda = (kind == TN ? m : k) + s, .ldb = (kind == NT ? k : n) + 2,
-								.ldc = n + 3, .alpha = (real)1.25, .beta = (real)betas[b] });
+				struct product p = { .kind = kind, .m = m, .n = n, .k = k, .ldc = n + 3,
+						     .alpha = (real)1.25, .beta = (real)betas[b] };
+				p.lda = (kind == TN ? m : k) + s;
+				p.ldb = (kind == NT ? k : n) + 2;
+				check_product(p);
 			}
 }
 
@@ -404,7 +414,8 @@ static void square(int index, int thread, void *data)
 static void test_products_threads(void **state)
 {
 	(void)state;
-	struct product p = { .a = TAKE(real, SIDE * SIDE), .b = TAKE(real, SIDE * SIDE), .c = TAKE(real, 9 * SIDE * SIDE) };
+	struct product p = { .a = TAKE(real, SIDE * SIDE), .b = TAKE(real, SIDE * SIDE),
+			     .c = TAKE(real, 9 * SIDE * SIDE) };
 	fill_normal(1, p.a, SIDE * SIDE);
 	fill_normal(2, p.b, SIDE * SIDE);
 	assert_ok(blas_start(1));

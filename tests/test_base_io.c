@@ -447,7 +447,8 @@ static void joins_paths(void **state)
 {
 	(void)state;
 	static const char *const known[][3] = {
-		{ "a", "b", "a/b" }, { "a/", "b", "a/b" }, { "", "b", "b" }, { "/", "b", "/b" }, { "a/b", "c/d", "a/b/c/d" },
+		{ "a", "b", "a/b" },	  { "a/", "b", "a/b" },		{ "", "b", "b" },
+		{ "/", "b", "/b" },	  { "a/b", "c/d", "a/b/c/d" },
 	};
 	for (int i = 0; i < COUNT(known); i++) {
 		char *path = io_join(known[i][0], known[i][1]);

@@ -2,7 +2,6 @@
 
 #include "model/base/io.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,16 +67,14 @@ static void put_header(const char *header, size_t data_size)
 	put(file, build(file, header, data_size));
 }
 
-static bool same_files(void)
+static void assert_bytes(const char *file, const void *expected, size_t expected_size)
 {
-	char *a, *b;
-	size_t size_a, size_b;
-	assert_ok(io_read(path, &a, &size_a));
-	assert_ok(io_read(other, &b, &size_b));
-	bool same = size_a == size_b && !memcmp(a, b, size_a);
-	free(a);
-	free(b);
-	return same;
+	char *data;
+	size_t size;
+	assert_ok(io_read(file, &data, &size));
+	assert_int_equal(size, expected_size);
+	assert_memory_equal(data, expected, size);
+	free(data);
 }
 
 static void knows_its_types(void **state)
@@ -119,11 +116,6 @@ static void reads_the_golden_file(void **state)
 		assert_true(s.tensor[i].data >= s.tensor[i - 1].data);
 	for (int i = 0; i < s.count; i++)
 		assert_int_equal((uintptr_t)s.tensor[i].data % dtype_size(s.tensor[i].dtype), 0);
-	double value[48 * 32], sum = 0;
-	assert_ok(tensor_to_double(t, value));
-	for (int i = 0; i < 48 * 32; i++)
-		sum += fabs(value[i]);
-	assert_true(sum > 0 && isfinite(sum));
 	safetensors_free(&s);
 	assert_null(s.file);
 	safetensors_free(&s);
@@ -138,7 +130,11 @@ static void copies_are_canonical(void **state)
 	assert_ok(safetensors_write(path, s.tensor, s.count, s.metadata, s.metadata_count));
 	assert_ok(safetensors_read(path, &again));
 	assert_ok(safetensors_write(other, again.tensor, again.count, again.metadata, again.metadata_count));
-	assert_true(same_files());
+	char *first;
+	size_t size;
+	assert_ok(io_read(path, &first, &size));
+	assert_bytes(other, first, size);
+	free(first);
 	assert_int_equal(again.count, s.count);
 	assert_int_equal(again.metadata_count, s.metadata_count);
 	for (int i = 0; i < s.count; i++) {
@@ -173,8 +169,8 @@ static void writes_these_very_bytes(void **state)
 		{ .name = "m", .dtype = DTYPE_F32, .rank = 2, .shape = { 2, 0 }, .data = NULL },
 		{ .name = "a", .dtype = DTYPE_I64, .rank = 1, .shape = { 1 }, .data = &seven },
 	};
-	char expected[1024], *data;
-	size_t size, padded = (sizeof header - 1 + 7) / 8 * 8, at = 8 + padded;
+	char expected[1024];
+	size_t padded = (sizeof header - 1 + 7) / 8 * 8, at = 8 + padded;
 	memset(expected, ' ', sizeof expected);
 	memcpy(expected, &(uint64_t){ padded }, 8);
 	memcpy(expected + 8, header, sizeof header - 1);
@@ -183,30 +179,22 @@ static void writes_these_very_bytes(void **state)
 	memcpy(expected + at + 16, &minus, 4);
 	memcpy(expected + at + 20, "xyz", 3);
 	assert_ok(safetensors_write(path, tensor, COUNT(tensor), metadata, COUNT(metadata)));
-	assert_ok(io_read(path, &data, &size));
-	assert_int_equal(size, at + 23);
-	assert_memory_equal(data, expected, size);
-	free(data);
+	assert_bytes(path, expected, at + 23);
 	/* The same contents in another order. */
 	struct tensor first = tensor[0];
 	memmove(tensor, tensor + 1, sizeof tensor - sizeof first);
 	tensor[COUNT(tensor) - 1] = first;
 	const struct metadata swapped[] = { metadata[1], metadata[0] };
 	assert_ok(safetensors_write(other, tensor, COUNT(tensor), swapped, COUNT(swapped)));
-	assert_true(same_files());
+	assert_bytes(other, expected, at + 23);
 }
 
 static void writes_and_reads_nothing(void **state)
 {
 	(void)state;
 	struct safetensors s;
-	char *data;
-	size_t size;
 	assert_ok(safetensors_write(path, NULL, 0, NULL, 0));
-	assert_ok(io_read(path, &data, &size));
-	assert_int_equal(size, 16);
-	assert_memory_equal(data, "\x08\0\0\0\0\0\0\0{}      ", 16);
-	free(data);
+	assert_bytes(path, "\x08\0\0\0\0\0\0\0{}      ", 16);
 	assert_ok(safetensors_read(path, &s));
 	assert_int_equal(s.count, 0);
 	assert_int_equal(s.metadata_count, 0);
@@ -296,14 +284,10 @@ static const struct damage {
 	const char *error;
 } damages[] = {
 	{ "", 0, "not a JSON object" },
-	{ "    ", 0, "not a JSON object" },
 	{ "[]", 0, "not a JSON object" },
-	{ "null", 0, "not a JSON object" },
 	{ " {}", 0, "not a JSON object" },
 	{ "{}\n", 0, "not a JSON object" },
-	{ "{} x", 0, "not a JSON object" },
 	{ "{}{}", 0, "not JSON" },
-	{ "{\"a\":}", 0, "not JSON" },
 	{ "{\"a\":{}", 0, "not JSON" },
 	{ "{\"a\xff\":{}}", 0, "not JSON" },
 	{ "{\"a\\u0000b\":{}}", 0, "not JSON" },
@@ -311,38 +295,30 @@ static const struct damage {
 	{ "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}," A "}", 8, "not JSON: duplicate object key" },
 	{ "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "duplicate" },
 	{ "{\"__metadata__\":[]," A "}", 8, "__metadata__ is not an object" },
-	{ "{\"__metadata__\":null," A "}", 8, "__metadata__ is not an object" },
 	{ "{\"__metadata__\":{\"k\":1}," A "}", 8, "__metadata__: 'k' is not a text" },
 	{ "{\"a\":[]}", 0, "tensor 'a': its entry is not made of dtype, shape and data_offsets" },
-	{ "{\"a\":{}}", 0, "its entry is not made of" },
-	{ "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "its entry is not made of" },
 	{ "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"offsets\":[0,8]}}", 8, "its entry is not made of" },
 	{ "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8, "its entry is not made of" },
 	{ "{\"a\":{\"dtype\":32,\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "its dtype is not a text" },
 	{ "{" ENTRY("a", "F16", "[2]", "[0,4]") "}", 4, "tensor 'a': dtype F16 is not supported" },
 	{ "{" ENTRY("a", "BF16", "[2]", "[0,4]") "}", 4, "tensor 'a': dtype BF16 is not supported" },
-	{ "{" ENTRY("a", "f32", "[2]", "[0,8]") "}", 8, "tensor 'a': dtype f32 is not supported" },
 	{ "{" ENTRY("a", "F32", "2", "[0,8]") "}", 8, "its shape is not a list" },
 	{ "{" ENTRY("a", "F32", "[1,1,1,1,1,1,2]", "[0,8]") "}", 8, "tensor 'a': 7 dimensions, at most 6" },
 	{ "{" ENTRY("a", "F32", "[-2]", "[0,8]") "}", 8, "its shape holds something else" },
 	{ "{" ENTRY("a", "F32", "[-1,-2]", "[0,8]") "}", 8, "its shape holds something else" },
 	{ "{" ENTRY("a", "F32", "[2.0]", "[0,8]") "}", 8, "its shape holds something else" },
-	{ "{" ENTRY("a", "F32", "[\"2\"]", "[0,8]") "}", 8, "its shape holds something else" },
 	{ "{" ENTRY("a", "F32", "[18446744073709551618]", "[0,8]") "}", 8, "not JSON: too big integer" },
 	{ "{" ENTRY("a", "F32", "[4611686018427387906]", "[0,8]") "}", 8, "its shape is too large" },
 	{ "{" ENTRY("a", "U8", "[4294967296,4294967296]", "[0,0]") "}", 0, "its shape is too large" },
 	{ "{" ENTRY("a", "F32", "[3]", "[0,8]") "}", 8, "its shape takes 12 bytes, its data_offsets 8" },
-	{ "{" ENTRY("a", "F32", "[0]", "[0,8]") "}", 8, "its shape takes 0 bytes, its data_offsets 8" },
 	{ "{" ENTRY("a", "F32", "[2]", "[0]") "}", 8, "its data_offsets are not two whole numbers" },
 	{ "{" ENTRY("a", "F32", "[2]", "[0,4,8]") "}", 8, "its data_offsets are not two whole numbers" },
 	{ "{" ENTRY("a", "F32", "[2]", "[0,8.0]") "}", 8, "its data_offsets are not two whole numbers" },
-	{ "{" ENTRY("a", "F32", "[2]", "8") "}", 8, "its data_offsets are not two whole numbers" },
 	{ "{" ENTRY("a", "F32", "[2]", "[8,0]") "}", 8, "its data_offsets are not in order" },
 	{ "{" ENTRY("a", "F32", "[2]", "[-8,0]") "}", 8, "its data_offsets are not in order" },
 	{ "{" ENTRY("a", "U8", "[1]", "[9223372036854775806,9223372036854775807]") "}", 8, "its data end at byte" },
 	{ "{" A "}", 7, "tensor 'a': its data end at byte 8 of 7" },
 	{ "{" A "}", 9, "1 bytes at the end belong to no tensor" },
-	{ "{}", 1, "1 bytes at the end belong to no tensor" },
 	{ "{" ENTRY("a", "F32", "[2]", "[1,9]") "}", 9, "tensor 'a': there is a gap before its data" },
 	{ "{" A "," ENTRY("b", "U8", "[3]", "[9,12]") "}", 12, "tensor 'b': there is a gap before its data" },
 	{ "{" A "," ENTRY("b", "U8", "[3]", "[7,10]") "}", 10, "tensor 'b': its data overlap those before it" },
@@ -379,12 +355,10 @@ static void refuses_files_cut_anywhere(void **state)
 	size_t size = build(file, SMALL, SMALL_DATA);
 	for (size_t cut = 0; cut < size; cut++) {
 		put(file, cut);
-		assert_refused(cut < 8 ? "too few for a header" : cut < size - SMALL_DATA ? "its header is said" : "end at");
+		assert_refused(cut < 8			 ? "too few for a header" :
+			       cut < size - SMALL_DATA ? "its header is said" :
+							 "end at");
 	}
-	struct safetensors s;
-	put(file, size);
-	assert_ok(safetensors_read(path, &s));
-	safetensors_free(&s);
 }
 
 static void refuses_wrong_header_lengths(void **state)
@@ -471,21 +445,18 @@ static void converts_numbers(void **state)
 	const struct tensor d = { .name = "d", .dtype = DTYPE_F64, .rank = 1, .shape = { 3 }, .data = wide };
 	const struct tensor f = { .name = "f", .dtype = DTYPE_F32, .rank = 1, .shape = { 3 }, .data = narrow };
 	const struct tensor u = { .name = "u", .dtype = DTYPE_U8, .rank = 1, .shape = { 3 }, .data = "xyz" };
-	double doubles[3];
-	real reals[3];
-	assert_ok(tensor_to_double(&d, doubles));
-	assert_memory_equal(doubles, wide, sizeof wide);
-	assert_ok(tensor_to_double(&f, doubles));
-	for (int i = 0; i < 3; i++)
-		assert_true(doubles[i] == (double)narrow[i]);
-	assert_ok(tensor_to_real(&d, reals));
-	for (int i = 0; i < 3; i++)
-		assert_true(reals[i] == (real)wide[i]);
-	assert_ok(tensor_to_real(&f, reals));
-	for (int i = 0; i < 3; i++)
-		assert_true(reals[i] == (real)narrow[i]);
-	assert_string_equal(tensor_to_real(&u, reals).text, "tensor 'u' is U8, not F32 or F64");
-	assert_int_equal(tensor_to_double(&u, doubles).code, ERR_USAGE);
+	double double_d[3], double_f[3];
+	real real_d[3], real_f[3];
+	assert_ok(tensor_to_double(&d, double_d));
+	assert_ok(tensor_to_double(&f, double_f));
+	assert_ok(tensor_to_real(&d, real_d));
+	assert_ok(tensor_to_real(&f, real_f));
+	for (int i = 0; i < 3; i++) {
+		assert_true(double_d[i] == wide[i] && double_f[i] == (double)narrow[i]);
+		assert_true(real_d[i] == (real)wide[i] && real_f[i] == (real)narrow[i]);
+	}
+	assert_string_equal(tensor_to_real(&u, real_d).text, "tensor 'u' is U8, not F32 or F64");
+	assert_int_equal(tensor_to_double(&u, double_d).code, ERR_USAGE);
 }
 
 static void converts_integers(void **state)
@@ -514,22 +485,14 @@ static void converts_integers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(knows_its_types),
-		cmocka_unit_test(reads_the_golden_file),
-		cmocka_unit_test(copies_are_canonical),
-		cmocka_unit_test(writes_these_very_bytes),
-		cmocka_unit_test(writes_and_reads_nothing),
-		cmocka_unit_test(refuses_text_that_is_not_utf8),
-		cmocka_unit_test(reads_other_orders_and_alignments),
-		cmocka_unit_test(aligns_numbers),
-		cmocka_unit_test(refuses_damaged_files),
-		cmocka_unit_test(refuses_files_cut_anywhere),
-		cmocka_unit_test(refuses_wrong_header_lengths),
-		cmocka_unit_test(refuses_an_endless_header),
-		cmocka_unit_test(refuses_deep_nesting),
-		cmocka_unit_test(survives_any_changed_byte),
-		cmocka_unit_test(converts_numbers),
-		cmocka_unit_test(converts_integers),
+		cmocka_unit_test(knows_its_types), cmocka_unit_test(reads_the_golden_file),
+		cmocka_unit_test(copies_are_canonical), cmocka_unit_test(writes_these_very_bytes),
+		cmocka_unit_test(writes_and_reads_nothing), cmocka_unit_test(refuses_text_that_is_not_utf8),
+		cmocka_unit_test(reads_other_orders_and_alignments), cmocka_unit_test(aligns_numbers),
+		cmocka_unit_test(refuses_damaged_files), cmocka_unit_test(refuses_files_cut_anywhere),
+		cmocka_unit_test(refuses_wrong_header_lengths), cmocka_unit_test(refuses_an_endless_header),
+		cmocka_unit_test(refuses_deep_nesting), cmocka_unit_test(survives_any_changed_byte),
+		cmocka_unit_test(converts_numbers), cmocka_unit_test(converts_integers),
 	};
 	return cmocka_run_group_tests_name("base safetensors", tests, make_folder, remove_folder);
 }

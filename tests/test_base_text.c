@@ -18,13 +18,14 @@ static void reads_numbers(void **state)
 		const char *text;
 		double value;
 	} good[] = {
-		{ "0", 0 },	 { "-1", -1 },	       { "+2", 2 },	     { " 3.5 ", 3.5 }, { ".5", 0.5 }, { "5.", 5 },
-		{ "1e-5", 1e-5 }, { "1E+3", 1000 },    { "\t0.1\n", 0.1 },   { "1e-400", 0 },  { "007", 7 },
+		{ "0", 0 }, { "-1", -1 }, { "+2", 2 }, { " 3.5 ", 3.5 }, { ".5", 0.5 }, { "5.", 5 },
+		{ "1e-5", 1e-5 }, { "1E+3", 1000 }, { "\t0.1\n", 0.1 }, { "1e-400", 0 }, { "007", 7 },
 		{ "4.9e-324", 4.9e-324 }, { "1.7976931348623157e308", DBL_MAX },
 	};
-	static const char *const bad[] = { "",	   " ",	    "x",   "1x",   "1 2",  "nan",  "-nan", "inf", "infinity", "0x10",
-					   "1e309", "-1e309", "1e",  "1e+",  ".",    "-",    "+-1",  "1,5", "--1",	"1.2.3",
-					   "e5",   ".e5",   "1_0", "1e5.5" };
+	static const char *const bad[] = {
+		"", " ", "x", "1x", "1 2", "nan", "-nan", "inf", "infinity", "0x10", "1e309", "-1e309", "1e",
+		"1e+", ".", "-", "+-1", "1,5", "--1", "1.2.3", "e5", ".e5", "1_0", "1e5.5",
+	};
 	for (int i = 0; i < COUNT(good); i++) {
 		double value = NAN;
 		if (!text_to_number(good[i].text, &value) || value != good[i].value)
@@ -44,27 +45,17 @@ static void reads_integers(void **state)
 		const char *text;
 		int64_t value;
 	} good[] = {
-		{ "0", 0 },
-		{ "-0", 0 },
-		{ "0e999999999999999999999", 0 },
-		{ " 12 ", 12 },
-		{ "-7", -7 },
-		{ "1e6", 1000000 },
-		{ "2.0", 2 },
-		{ "1.5e1", 15 },
-		{ "1200e-2", 12 },
-		{ "0.001e3", 1 },
-		{ "-2.50e2", -250 },
-		{ "10.", 10 },
-		{ "9007199254740993", 9007199254740993 },
-		{ "9007199254740993.0", 9007199254740993 },
-		{ "9223372036854775807", INT64_MAX },
-		{ "-9223372036854775808", INT64_MIN },
-		{ "0009", 9 },
+		{ "0", 0 }, { "-0", 0 }, { "0e999999999999999999999", 0 }, { " 12 ", 12 }, { "-7", -7 },
+		{ "1e6", 1000000 }, { "2.0", 2 }, { "1.5e1", 15 }, { "1200e-2", 12 }, { "0.001e3", 1 },
+		{ "-2.50e2", -250 }, { "10.", 10 }, { "9007199254740993", 9007199254740993 },
+		{ "9007199254740993.0", 9007199254740993 }, { "9223372036854775807", INT64_MAX },
+		{ "-9223372036854775808", INT64_MIN }, { "0009", 9 },
 	};
-	static const char *const bad[] = { "",		  "two",	   "2.5",	"1e-1",
-					   "9223372036854775808", "-9223372036854775809", "1e19", "1e999999999999999999999",
-					   "1.00000000000000000000001", "1e-400", "0x10", "1 2", "nan", "3k", "-" };
+	static const char *const bad[] = {
+		"", "two", "2.5", "1e-1", "9223372036854775808", "-9223372036854775809", "1e19",
+		"1e999999999999999999999", "1.00000000000000000000001", "1e-400", "0x10", "1 2", "nan", "3k",
+		"-",
+	};
 	for (int i = 0; i < COUNT(good); i++) {
 		int64_t value = 42;
 		if (!text_to_integer(good[i].text, &value) || value != good[i].value)
@@ -84,10 +75,11 @@ static void prints_shortest_numbers(void **state)
 		double value;
 		const char *text;
 	} known[] = {
-		{ 0, "0" },	    { -0.0, "-0" },   { 0.1, "0.1" },	{ 1e-5, "1e-05" },  { 0.0001, "0.0001" },
-		{ 500, "500" },	    { 10000, "10000" }, { 1e15, "1000000000000000" }, { 1e16, "1e+16" }, { 64.5, "64.5" },
-		{ 1.0 / 3, "0.3333333333333333" }, { 5e-324, "5e-324" }, { DBL_MAX, "1.7976931348623157e+308" },
-		{ NAN, "nan" }, { -NAN, "nan" }, { INFINITY, "inf" }, { -INFINITY, "-inf" },
+		{ 0, "0" }, { -0.0, "-0" }, { 0.1, "0.1" }, { 1e-5, "1e-05" }, { 0.0001, "0.0001" },
+		{ 500, "500" }, { 10000, "10000" }, { 1e15, "1000000000000000" }, { 1e16, "1e+16" },
+		{ 64.5, "64.5" }, { 1.0 / 3, "0.3333333333333333" }, { 5e-324, "5e-324" },
+		{ DBL_MAX, "1.7976931348623157e+308" }, { NAN, "nan" }, { -NAN, "nan" }, { INFINITY, "inf" },
+		{ -INFINITY, "-inf" },
 	};
 	char text[NUMBER_TEXT];
 	for (int i = 0; i < COUNT(known); i++)
@@ -128,10 +120,10 @@ static void finds_the_nearest_name(void **state)
 	static const struct {
 		const char *given, *nearest;
 	} known[] = {
-		{ "rope", "rope" },	      { "ropes", "rope" },	 { "rpoe", "rope" },	   { "alibbi", "alibi" },
+		{ "rope", "rope" }, { "ropes", "rope" }, { "rpoe", "rope" }, { "alibbi", "alibi" },
 		{ "train-lenght", "train_length" }, { "rms-eps", "rms_eps" }, { "sinusodial", "sinusoidal" },
 		{ "cosinusoidal", "sinusoidal" }, { "xcosinusoidal", "sinusoidal" }, { "xxcosinusoidal", NULL },
-		{ "rp", NULL },	      { "", NULL },		 { "xyz", NULL },	   { "length", NULL },
+		{ "rp", NULL }, { "", NULL }, { "xyz", NULL }, { "length", NULL },
 	};
 	for (int i = 0; i < COUNT(known); i++) {
 		const char *nearest = nearest_name(known[i].given, next_name, names);

@@ -195,7 +195,7 @@ static void test_shapes(void **state)
 	struct tensor *t = tensor_named(&c, "model.layers.1.mlp.up_proj.weight");
 	t->shape[0] = 32, t->shape[1] = 24;
 	store(&c);
-	assert_refused(other_path, "tensor model.layers.1.mlp.up_proj.weight is 32 x 24 where the options ask for 24 x 32");
+	assert_refused(other_path, "model.layers.1.mlp.up_proj.weight is 32 x 24 where the options ask for 24 x 32");
 	load(&c, model_path);
 	t = tensor_named(&c, "model.norm.weight");
 	t->rank = 2, t->shape[0] = 1, t->shape[1] = 32;
@@ -329,8 +329,8 @@ static void test_too_large(void **state)
 	load(&c, model_path);
 	set_metadata(&c, "vocabulary", "16777216");
 	set_metadata(&c, "options",
-		     "{\"encoding\":\"nope\",\"heads\":\"1\",\"hidden\":\"262144\",\"layers\":\"1000\",\"rms_eps\":\"1e-05\","
-		     "\"tied\":\"off\",\"train_length\":\"16\",\"width\":\"65536\"}");
+		     "{\"encoding\":\"nope\",\"heads\":\"1\",\"hidden\":\"262144\",\"layers\":\"1000\","
+		     "\"rms_eps\":\"1e-05\",\"tied\":\"off\",\"train_length\":\"16\",\"width\":\"65536\"}");
 	store(&c);
 	assert_refused(other_path, "the model needs");
 }

@@ -170,8 +170,8 @@ static size_t compare(const struct small_case *c, const struct tensor *golden, c
 	size_t items = (size_t)tensor_items(golden);
 	for (size_t i = 0; i < items; i++)
 		if (!(fabs((double)ours[i] - theirs[i]) <= tolerance))
-			fail_msg("%s: %s[%zu] = %.17g, golden %.17g", c->small->golden, golden->name, i, (double)ours[i],
-				 theirs[i]);
+			fail_msg("%s: %s[%zu] = %.17g, golden %.17g", c->small->golden, golden->name, i,
+				 (double)ours[i], theirs[i]);
 	free(theirs);
 	return items;
 }
@@ -283,8 +283,8 @@ static int compare_nll(const struct batch *b, const double *nll, const double *g
 	int scored = 0;
 	for (int n = 0; n < b->B * b->T; n++) {
 		if (!(fabs(nll[n] - golden[n]) <= NLL_TOLERANCE * fmax(1, golden[n])))
-			fail_msg("%s, length %d, sequence %d, token %d: nll %.17g, golden %.17g", method, b->T, n / b->T,
-				 n % b->T, nll[n], golden[n]);
+			fail_msg("%s, length %d, sequence %d, token %d: nll %.17g, golden %.17g", method, b->T,
+				 n / b->T, n % b->T, nll[n], golden[n]);
 		scored += b->target[n] >= 0;
 	}
 	return scored;

@@ -323,7 +323,8 @@ static void test_seeds(void **state)
 	model_close(&other);
 }
 
-/* How many tensors of `a` stand at the same place of the table in `b`, up to the first that does not; the same values. */
+/* How many tensors of `a` stand at the same place of the table in `b`, up to the first that does not. Their values must
+ * be the same. */
 static int same_until(const struct model *a, const struct model *b)
 {
 	int i = 0;
@@ -414,10 +415,17 @@ static int start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_bare),    cmocka_unit_test(test_places),
-		cmocka_unit_test(test_sizes),	      cmocka_unit_test(test_refused), cmocka_unit_test(test_decay),
-		cmocka_unit_test(test_initial),	      cmocka_unit_test(test_seeds),   cmocka_unit_test(test_added_tensor),
-		cmocka_unit_test(test_untrained_loss), cmocka_unit_test(test_zero_head),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_decay),
+		cmocka_unit_test(test_initial),
+		cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_added_tensor),
+		cmocka_unit_test(test_untrained_loss),
+		cmocka_unit_test(test_zero_head),
 	};
 	return cmocka_run_group_tests_name("model layout", tests, start, NULL);
 }

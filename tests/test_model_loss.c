@@ -74,7 +74,8 @@ static void check_loss(int rows, int V)
 	fill_below(2, V, target, (size_t)rows);
 	for (int r = 2; r < rows; r += 3)
 		target[r] = -1;
-	struct loss_case l = { .rows = rows, .V = V, .scale = 0.37, .logits = TAKE(double, (size_t)size), .target = target };
+	struct loss_case l = { .rows = rows, .V = V, .scale = 0.37, .logits = TAKE(double, (size_t)size),
+			       .target = target };
 	fill_normal(1, p, (size_t)size);
 	for (int i = 0; i < size; i++)
 		l.logits[i] = (double)(p[i] *= 3);

@@ -90,7 +90,8 @@ static double norm_back_at(const struct norm_case *n, int r, int j)
 static void check_norm(int rows, int C, double eps)
 {
 	int size = rows * C;
-	real *x = normal(1, size), *w = normal(2, C), *d_y = normal(3, size), *d_x = normal(4, size), *old = normal(4, size);
+	real *x = normal(1, size), *w = normal(2, C), *d_y = normal(3, size);
+	real *d_x = normal(4, size), *old = normal(4, size);
 	real *y = TAKE(real, (size_t)size), *rstd = TAKE(real, (size_t)rows);
 	double *d_w = TAKE(double, (size_t)C);
 	struct norm_case n = { .rows = rows, .C = C, .eps = eps, .x = widened(x, size), .w = widened(w, C),
@@ -181,7 +182,8 @@ static void check_swiglu(int rows, int F)
 		gate_up[i] *= 3;
 		d_gate_up[i] = (real)NAN;
 	}
-	struct swiglu_case s = { .rows = rows, .F = F, .gate_up = widened(gate_up, 2 * size), .d_y = widened(d_y, size) };
+	struct swiglu_case s = { .rows = rows, .F = F, .gate_up = widened(gate_up, 2 * size),
+				 .d_y = widened(d_y, size) };
 	swiglu(rows, F, gate_up, y, scratch);
 	swiglu_back(rows, F, gate_up, d_y, d_gate_up, scratch);
 	for (int i = 0; i < size; i++)
@@ -350,8 +352,8 @@ static void check_weight(const struct linear_case *l)
 
 static void check_linear(int rows, int in, int out, real beta, int first, int last)
 {
-	struct linear_case l = { .rows = rows, .in = in, .out = out, .x_stride = in + 3, .y_stride = out + 2, .first = first,
-				 .last = last, .beta = beta };
+	struct linear_case l = { .rows = rows, .in = in, .out = out, .x_stride = in + 3, .y_stride = out + 2,
+				 .first = first, .last = last, .beta = beta };
 	int x_size = rows * l.x_stride, y_size = rows * l.y_stride;
 	real *old_y = normal(5, y_size), *old_x = normal(6, x_size);
 	l.x = normal(1, x_size), l.w = normal(2, out * in), l.d_y = normal(3, y_size), l.d_w = normal(4, out * in);

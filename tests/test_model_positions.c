@@ -50,261 +50,6 @@ static struct model_options options_of(const char *encoding, int width, int head
 	return o;
 }
 
-/* An encoding's logits of one query against `count` keys at these distances, where every q.k is `raw` before it. */
-static void logits_at(const struct model_options *o, const real *table, int head, const double *distances, int count, real raw,
-		      real *logits)
-{
-	struct place p = place_of(o);
-	double query = distances[0], keys[TILE_STRIDE], largest = 0;
-	assert_true(count <= TILE_STRIDE);
-	for (int j = 0; j < count; j++)
-		largest = fmax(largest, distances[j]);
-	query = largest;
-	for (int j = 0; j < count; j++) {
-		keys[j] = query - distances[j];
-		logits[j] = raw;
-	}
-	struct tile t = { .rows = 1, .columns = count, .head = head, .D = p.D, .low = &(int){ 0 }, .high = &count,
-			  .query_positions = &query, .key_positions = keys, .table = table, .scale = (real)(1 / sqrt(p.D)) };
-	p.T = count;
-	p.positions = keys;
-	p.position->logits(&p, &t, logits);
-}
-
-/* ---- ALiBi. ---- */
-
-static double slope_of(const char *encoding, int heads, int head)
-{
-	struct model_options o = options_of(encoding, 4 * heads, heads);
-	real logits[3];
-	logits_at(&o, NULL, head, (double[]){ 0, 1, 1000 }, 3, 0, logits);
-	assert_true(logits[0] == 0);
-	assert_close((double)logits[2] / (double)logits[1], 1000, 2 * ROUNDING);
-	return -(double)logits[1];
-}
-
-static void alibi_golden(void **state)
-{
-	(void)state;
-	json_t *root = golden_json("alibi");
-	int slopes = 0, biases = 0;
-	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *e = part(root, i, "expected"), *bias = json_object_get(e, "bias");
-		int heads = (int)number(part(root, i, "settings"), "heads");
-		for (int h = 0; h < heads; h++)
-			if (!bias) {
-				assert_close(slope_of("alibi", heads, h) / at(json_object_get(e, "slopes"), (size_t)h), 1, ROUNDING);
-				slopes++;
-			} else {
-				const json_t *rows = json_array_get(bias, (size_t)h);
-				for (size_t r = 0; r < json_array_size(rows); r++)
-					for (size_t j = 0; j <= r; j++, biases++) {
-						struct model_options o = options_of("alibi", 4 * heads, heads);
-						real logit[2];
-						logits_at(&o, NULL, h, (double[]){ (double)(r - j), 9 }, 2, 3, logit);
-						assert_close(logit[0], 1.5 + at(json_array_get(rows, r), j), ROUNDING);
-					}
-			}
-	}
-	assert_int_equal(slopes, 1 + 2 + 4 + 6 + 8 + 12 + 16);
-	assert_int_equal(biases, 4 * 21 + 6 * 15);
-	json_decref(root);
-}
-
-static void alibi_slopes(void **state)
-{
-	(void)state;
-	static const double six[] = { 1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256, 1.0 / 2, 1.0 / 8 };
-	for (int h = 0; h < 6; h++)
-		assert_close(slope_of("alibi", 6, h), six[h], 0);
-	for (int h = 0; h < 8; h++)
-		assert_close(slope_of("alibi", 8, h), exp2(-(h + 1)), 0);
-	assert_close(slope_of("alibi(slopes=spread)", 2, 0), 0.5, 0);
-	assert_close(slope_of("alibi(slopes=spread)", 2, 1), 1.0 / 256, 0);
-	assert_close(slope_of("alibi(slopes=spread)", 1, 0), 1.0 / 256, 0);
-	for (int h = 0; h < 8; h++) /* with 8 heads the two rules are one */
-		assert_close(slope_of("alibi(slopes=spread)", 8, h), exp2(-(h + 1)), ROUNDING);
-	for (int heads = 1; heads <= 40; heads++)
-		for (int h = 0; h < heads; h++) {
-			assert_close(slope_of("alibi", heads, h) / reference_slope(false, h, heads), 1, ROUNDING);
-			assert_close(slope_of("alibi(slopes=spread)", heads, h) / reference_slope(true, h, heads), 1, ROUNDING);
-		}
-}
-
-/* No table that was forgotten: alibi has the parameters of nope. */
-static void alibi_has_no_parameters(void **state)
-{
-	(void)state;
-	static const char *const names[] = { "nope", "alibi", "rope", "sinusoidal", "t5", "learned" };
-	size_t more[] = { 0, 0, 0, 0, 16 * 2, 16 * 32 }, size = 0;
-	int count = 0;
-	for (int i = 0; i < 6; i++) {
-		struct model_options o = small_options(names[i]);
-		struct layout l;
-		assert_ok(layout_build(&o, CASE_V, &l));
-		if (!i) {
-			size = l.size;
-			count = layout_count(&l);
-		}
-		size_t sum = 0;
-		for (int n = 0; n < layout_count(&l); n++)
-			sum += l.parameter[n].size;
-		assert_int_equal(sum, size + more[i]);
-		assert_int_equal(layout_count(&l), count + (more[i] > 0));
-		layout_free(&l);
-	}
-}
-
-/* ---- T5. ---- */
-
-/* The buckets of distances, read off the logits: bucket b of head h has the bias b + 1000 h. */
-static void buckets_of(int buckets, int most, const double *distances, int count, int *bucket)
-{
-	enum { HEADS = 3 };
-	char label[64];
-	snprintf(label, sizeof label, "t5(buckets=%d,max_distance=%d)", buckets, most);
-	struct model_options o = options_of(label, 4 * HEADS, HEADS);
-	struct place p = place_of(&o);
-	size_t reals = p.position->table_reals(&p);
-	real *own = TAKE(real, buckets * HEADS), *table = TAKE(real, reals * HEADS), logits[TILE_STRIDE];
-	for (int i = 0; i < buckets * HEADS; i++)
-		own[i] = i / HEADS + 1000 * (i % HEADS); /* NOLINT: whole numbers */
-	p.position->prepare(&p, (struct place_parameters){ .shared = own }, &(struct prepared){ .table = table });
-	for (int from = 0; from < count; from += TILE_STRIDE) {
-		int columns = count - from < TILE_STRIDE ? count - from : TILE_STRIDE;
-		for (int h = 0; h < HEADS; h++) {
-			logits_at(&o, table + (size_t)h * reals, h, distances + from, columns, 0, logits);
-			for (int j = 0; j < columns; j++) {
-				double b = (double)logits[j] - 1000 * h;
-				assert_true(h == 0 || b == bucket[from + j]);
-				bucket[from + j] = (int)b;
-			}
-		}
-	}
-	free(own);
-	free(table);
-}
-
-static int bucket_of(int buckets, int most, double distance)
-{
-	int bucket;
-	buckets_of(buckets, most, &distance, 1, &bucket);
-	return bucket;
-}
-
-static void t5_golden(void **state)
-{
-	(void)state;
-	enum { REACH = 5000 };
-	json_t *root = golden_json("t5_bias");
-	double *every = TAKE(double, REACH);
-	int *bucket = TAKE(int, REACH), tables = 0;
-	for (int d = 0; d < REACH; d++)
-		every[d] = d;
-	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *s = part(root, i, "settings"), *e = part(root, i, "expected");
-		const json_t *distances = json_object_get(s, "distances"), *first = json_object_get(e, "first_distance_of_each_bucket");
-		int buckets = (int)number(s, "num_buckets"), most = (int)number(s, "max_distance");
-		if (!distances)
-			continue;
-		for (size_t d = 0; d < json_array_size(distances); d++)
-			assert_int_equal(bucket_of(buckets, most, at(distances, d)), at(json_object_get(e, "bucket_causal"), d));
-		buckets_of(buckets, most, every, REACH, bucket);
-		assert_int_equal(json_array_size(first), buckets);
-		for (int d = 0, now = 0; d < REACH; d++) {
-			while (now + 1 < buckets && at(first, (size_t)now + 1) <= d)
-				now++;
-			assert_int_equal(bucket[d], now);
-		}
-		tables++;
-	}
-	assert_int_equal(tables, 3);
-	free(every);
-	free(bucket);
-	json_decref(root);
-}
-
-/* The bias of a whole head, table [buckets][H], on top of q.k / sqrt(D). */
-static void t5_golden_bias(void **state)
-{
-	(void)state;
-	json_t *root = golden_json("t5_bias");
-	const json_t *s = part(root, 3, "settings"), *bias = json_object_get(part(root, 3, "expected"), "bias");
-	const json_t *given = json_object_get(s, "table");
-	int buckets = (int)number(s, "num_buckets"), heads = (int)number(s, "heads"), T = (int)number(s, "T"), checked = 0;
-	char label[64];
-	snprintf(label, sizeof label, "t5(buckets=%d,max_distance=%d)", buckets, (int)number(s, "max_distance"));
-	struct model_options o = options_of(label, 4 * heads, heads);
-	struct place p = place_of(&o);
-	size_t reals = p.position->table_reals(&p);
-	real *own = TAKE(real, buckets * heads), *table = TAKE(real, reals * (size_t)heads), logits[TILE_STRIDE];
-	for (int i = 0; i < buckets * heads; i++)
-		own[i] = (real)at(json_array_get(given, (size_t)(i / heads)), (size_t)(i % heads));
-	p.position->prepare(&p, (struct place_parameters){ .shared = own }, &(struct prepared){ .table = table });
-	for (int h = 0; h < heads; h++)
-		for (int i = 0; i < T; i++) {
-			double distances[TILE_STRIDE];
-			for (int j = 0; j <= i; j++)
-				distances[j] = i - j;
-			logits_at(&o, table + (size_t)h * reals, h, distances, i + 1, 3, logits);
-			for (int j = 0; j <= i; j++, checked++)
-				assert_close(logits[j], 1.5 + at(json_array_get(json_array_get(bias, (size_t)h), (size_t)i), (size_t)j),
-					     ROUNDING);
-		}
-	assert_int_equal(checked, heads * T * (T + 1) / 2);
-	free(own);
-	free(table);
-	json_decref(root);
-}
-
-static void t5_buckets(void **state)
-{
-	(void)state;
-	static const int rows[][2] = { { 0, 0 },   { 15, 15 }, { 16, 16 }, { 20, 17 },	{ 31, 21 },
-				       { 64, 26 }, { 127, 31 }, { 128, 31 }, { 1000, 31 }, { 1000000, 31 } };
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		assert_int_equal(bucket_of(32, 128, rows[i][0]), rows[i][1]);
-	assert_int_equal(bucket_of(32, 64, 32), 24); /* half of the logarithm's way, exactly */
-}
-
-/* At every distance of many tables, among them those where a bucket begins at a whole distance exactly. */
-static void t5_buckets_of_many_tables(void **state)
-{
-	(void)state;
-	enum { REACH = 1200 };
-	static const int sizes[] = { 2, 3, 4, 6, 7, 8, 10, 12, 16, 18, 20, 24, 32, 40, 64, 100 };
-	double *every = TAKE(double, REACH);
-	int *bucket = TAKE(int, REACH);
-	for (int d = 0; d < REACH; d++)
-		every[d] = d;
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		for (int times = 2; times <= 64; times++) {
-			int exact = sizes[i] / 2, most = exact * times;
-			if (most < 2)
-				continue;
-			buckets_of(sizes[i], most, every, REACH, bucket);
-			for (int d = 0; d < REACH; d++)
-				if (bucket[d] != reference_bucket(sizes[i], most, d))
-					fail_msg("buckets %d, max_distance %d, distance %d: bucket %d, not %d", sizes[i], most, d,
-						 bucket[d], reference_bucket(sizes[i], most, d));
-		}
-	free(every);
-	free(bucket);
-}
-
-static void t5_refuses_a_short_reach(void **state)
-{
-	(void)state;
-	struct layout l = { 0 };
-	struct model_options o = small_options("t5(buckets=16,max_distance=8)");
-	assert_err(layout_build(&o, CASE_V, &l), ERR_USAGE, "max_distance");
-	o = small_options("t5(buckets=64)");
-	assert_err(layout_build(&o, CASE_V, &l), ERR_USAGE, "max_distance");
-	o = small_options("t5(buckets=16,max_distance=9)");
-	assert_ok(layout_build(&o, CASE_V, &l));
-	layout_free(&l);
-}
-
 /* ---- What is added to the embeddings. ---- */
 
 /* Vectors [T][C] of an encoding at these positions. */
@@ -335,7 +80,9 @@ static void sinusoidal_golden(void **state)
 			struct model_options o = options_of(scaled ? "sinusoidal" : "sinusoidal(scale=1)", C, 2);
 			real *found = vectors(&o, NULL, T, positions);
 			for (int n = 0; n < T * C; n++, checked++)
-				assert_close(found[n], at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) * (scaled ? sqrt(2) : 1),
+				assert_close(found[n],
+					     at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) *
+						     (scaled ? sqrt(2) : 1),
 					     fmax(ROUNDING, 1e-12)); /* the largest angle is 2048 */
 			free(found);
 		}
@@ -369,7 +116,8 @@ static void learned_golden(void **state)
 	(void)state;
 	json_t *root = golden_json("learned_absolute");
 	const json_t *s = part(root, 0, "settings"), *e = part(root, 0, "expected");
-	const json_t *table = json_object_get(s, "table"), *x = json_object_get(s, "x"), *sum = json_object_get(e, "x_plus_pos");
+	const json_t *table = json_object_get(s, "table"), *x = json_object_get(s, "x"),
+		     *sum = json_object_get(e, "x_plus_pos");
 	int rows = (int)json_array_size(table), T = (int)json_array_size(x);
 	struct model_options o = options_of("learned", 4, 1);
 	real own[64];
@@ -409,7 +157,8 @@ static void learned_refuses_what_is_past_its_table(void **state)
 	assert_ok(transformer_open(&q, &t));
 	transformer_close(t);
 	model_close(&m);
-	static const char *const labels[] = { "learned(overflow=clamp)", "learned(overflow=random)", "learned(overflow=interpolate)" };
+	static const char *const labels[] = { "learned(overflow=clamp)", "learned(overflow=random)",
+					      "learned(overflow=interpolate)" };
 	for (int i = 0; i < 3; i++) {
 		struct model_case c;
 		o = small_options(labels[i]);
@@ -429,7 +178,8 @@ static bool same_row(const real *vector, int t, const real *table, int row)
 static void learned_overflows(void **state)
 {
 	(void)state;
-	static const char *const labels[] = { "learned(overflow=clamp)", "learned(overflow=interpolate)", "learned(overflow=random)" };
+	static const char *const labels[] = { "learned(overflow=clamp)", "learned(overflow=interpolate)",
+					      "learned(overflow=random)" };
 	real *table = TAKE(real, ROWS * WIDTH);
 	double positions[LONG];
 	fill_normal(3, table, ROWS * WIDTH);
@@ -450,7 +200,9 @@ static void learned_overflows(void **state)
 				for (int c = 0; c < WIDTH; c++)
 					assert_close(past[t * WIDTH + c],
 						     ((3 - t % 3) * (double)table[t / 3 * WIDTH + c] +
-						      t % 3 * (double)table[(t / 3 + 1) * WIDTH + c]) / 3, 2 * ROUNDING);
+						      t % 3 * (double)table[(t / 3 + 1) * WIDTH + c]) /
+							     3,
+						     2 * ROUNDING);
 		}
 		free(within);
 		free(past);
@@ -553,14 +305,16 @@ static void check_products(const struct applied *a)
 		for (int i = 0; i < a->T; i++)
 			for (int j = 0; j < a->T; j++) {
 				double q[64], k[64], q_turned[64], k_turned[64], dot = 0;
-				double position_i = at(a->positions, (size_t)i), position_j = at(a->positions, (size_t)j);
+				double position_i = at(a->positions, (size_t)i),
+				       position_j = at(a->positions, (size_t)j);
 				row_of(json_object_get(a->settings, "q"), (size_t)i, (size_t)h, a->D, q);
 				row_of(json_object_get(a->settings, "k"), (size_t)j, (size_t)h, a->D, k);
 				turn(a->theta, a->D, position_i, 1, q, q_turned);
 				turn(a->theta, a->D, position_j, 1, k, k_turned);
 				for (int d = 0; d < a->D; d++)
 					dot += q_turned[d] * k_turned[d];
-				const json_t *rows = json_array_get(json_object_get(a->expected, "qk_interleaved"), (size_t)h);
+				const json_t *rows =
+					json_array_get(json_object_get(a->expected, "qk_interleaved"), (size_t)h);
 				assert_close(dot, at(json_array_get(rows, (size_t)i), (size_t)j),
 					     10 * tolerance_at(fmax(position_i, position_j)));
 			}
@@ -612,7 +366,8 @@ static void rotation_keeps_norms(void **state)
 	for (int a = 0; a < 3; a++)
 		for (int i = 0; i < 6; i++) {
 			turn(500, D, positions[i], factors[a], q, turned);
-			assert_close(dot_of(turned, turned, D) / dot_of(q, q, D), factors[a] * factors[a], 10 * ROUNDING);
+			assert_close(dot_of(turned, turned, D) / dot_of(q, q, D), factors[a] * factors[a],
+				     10 * ROUNDING);
 			turn(500, D, positions[i] + 37, factors[a], k, other);
 			double product = dot_of(turned, other, D) / (factors[a] * factors[a]);
 			if (i > 0)
@@ -663,10 +418,6 @@ static void odd_head_dim_is_refused(void **state)
 			assert_ok(layout_build(&o, CASE_V, &l));
 		layout_free(&l);
 	}
-	struct layout l = { 0 };
-	struct model_options o = options_of("rope", 6, 3);
-	assert_ok(layout_build(&o, CASE_V, &l));
-	layout_free(&l);
 }
 
 /* ---- Hooks come in pairs. ---- */
@@ -727,14 +478,6 @@ static void hooks_come_in_pairs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alibi_golden),
-		cmocka_unit_test(alibi_slopes),
-		cmocka_unit_test(alibi_has_no_parameters),
-		cmocka_unit_test(t5_golden),
-		cmocka_unit_test(t5_golden_bias),
-		cmocka_unit_test(t5_buckets),
-		cmocka_unit_test(t5_buckets_of_many_tables),
-		cmocka_unit_test(t5_refuses_a_short_reach),
 		cmocka_unit_test(sinusoidal_golden),
 		cmocka_unit_test(sinusoidal_by_hand),
 		cmocka_unit_test(learned_golden),

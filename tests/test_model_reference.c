@@ -65,20 +65,32 @@ static void add_labels(struct labels *l, const struct entry *e, const char *cons
 
 static void add_encodings(struct labels *l)
 {
-	static const char *const more[] = { "sinusoidal(scale=1)", "t5(buckets=2,max_distance=2)", "t5(buckets=7,max_distance=90)",
-					    "t5(buckets=32,max_distance=128)", "rope(theta=10000)", NULL };
+	static const char *const more[] = { "sinusoidal(scale=1)",
+					    "t5(buckets=2,max_distance=2)",
+					    "t5(buckets=7,max_distance=90)",
+					    "t5(buckets=32,max_distance=128)",
+					    "rope(theta=10000)",
+					    NULL };
 	for (int i = 0; position_at(i); i++)
 		add_labels(l, position_at(i), more);
 }
 
 static void add_scalings(struct labels *l)
 {
-	static const char *const more[] = {
-		"linear(factor=3)", "ntk(factor=8)", "dynamic(alpha=4)", "dynamic(block=64)", "dynamic(block=17)",
-		"dynamic(alpha=2,block=100)", "dynamic(block=1000)", "ntk_by_parts(beta_fast=4,factor=8)",
-		"ntk_by_parts(attention_factor=0.7)", "yarn(ramp=rotations,beta_fast=4)", "yarn(factor=8,attention_factor=1.5)",
-		"yarn(beta_fast=4,truncate=off)", "yarn(factor=2,beta_fast=2,beta_slow=2)", NULL
-	};
+	static const char *const more[] = { "linear(factor=3)",
+					    "ntk(factor=8)",
+					    "dynamic(alpha=4)",
+					    "dynamic(block=64)",
+					    "dynamic(block=17)",
+					    "dynamic(alpha=2,block=100)",
+					    "dynamic(block=1000)",
+					    "ntk_by_parts(beta_fast=4,factor=8)",
+					    "ntk_by_parts(attention_factor=0.7)",
+					    "yarn(ramp=rotations,beta_fast=4)",
+					    "yarn(factor=8,attention_factor=1.5)",
+					    "yarn(beta_fast=4,truncate=off)",
+					    "yarn(factor=2,beta_fast=2,beta_slow=2)",
+					    NULL };
 	for (int i = 0; scaling_at(i); i++)
 		add_labels(l, scaling_at(i), more);
 }
@@ -98,7 +110,8 @@ static bool has_answer(const struct model_options *o, double largest)
 	return given == clamp.integer || given == interpolate.integer;
 }
 
-static void compare(const struct model_options *o, const char *scaling, int B, int T, const double *positions, double tolerance)
+static void compare(const struct model_options *o, const char *scaling, int B, int T, const double *positions,
+		    double tolerance)
 {
 	struct model_case c;
 	size_t N = (size_t)B * (size_t)T, V = CASE_V;
@@ -111,7 +124,7 @@ static void compare(const struct model_options *o, const char *scaling, int B, i
 		greatest = fmax(greatest, fabs(wanted[i]));
 	for (size_t i = 0; i < N * V; i++)
 		if (!(fabs((double)logits[i] - wanted[i]) <= tolerance * greatest))
-			fail_msg("%s, scaling %s, width %d, heads %d, B %d, T %d: logit %zu of token %zu is %.17g, not %.17g",
+			fail_msg("%s, %s, width %d, heads %d, B %d, T %d: logit %zu of token %zu is %.17g, not %.17g",
 				 o->encoding.entry->name, scaling, (int)o->width, (int)o->heads, B, T, i % V, i / V,
 				 (double)logits[i], wanted[i]);
 	for (size_t n = 0; n < N; n++)
@@ -133,7 +146,8 @@ static void every_encoding_at_every_length(void **state)
 	add_encodings(&encodings);
 	for (int e = 0; e < encodings.count; e++)
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-			struct model_options o = options_of(encodings.text[e], (struct shape){ 12, 2, 8, .tied = false });
+			struct model_options o =
+				options_of(encodings.text[e], (struct shape){ 12, 2, 8, .tied = false });
 			if (has_answer(&o, lengths[i] - 1))
 				compare(&o, "none", 1, lengths[i], at_index, TOLERANCE);
 		}
@@ -153,8 +167,11 @@ static void every_scaling_at_every_length(void **state)
 static void every_encoding_in_every_shape(void **state)
 {
 	(void)state;
-	static const struct shape shapes[] = { { 30, 3, 24, 3, 130, true }, { 8, 1, 0, 3, 64, false }, { 2, 1, 3, 1, 70, false },
-					       { 24, 12, 5, 2, 33, false }, { 10, 1, 0, 2, 5, true } };
+	static const struct shape shapes[] = { { 30, 3, 24, 3, 130, true },
+					       { 8, 1, 0, 3, 64, false },
+					       { 2, 1, 3, 1, 70, false },
+					       { 24, 12, 5, 2, 33, false },
+					       { 10, 1, 0, 2, 5, true } };
 	struct labels encodings = { .count = 0 };
 	add_encodings(&encodings);
 	for (int e = 0; e < encodings.count; e++)
@@ -169,7 +186,9 @@ static void every_scaling_in_every_shape(void **state)
 {
 	(void)state;
 	/* ntk and dynamic have no answer for head_dim 2. */
-	static const struct shape shapes[] = { { 30, 3, 24, 3, 130, true }, { 8, 1, 0, 3, 66, false }, { 4, 1, 3, 1, 70, false },
+	static const struct shape shapes[] = { { 30, 3, 24, 3, 130, true },
+					       { 8, 1, 0, 3, 66, false },
+					       { 4, 1, 3, 1, 70, false },
 					       { 24, 6, 5, 2, 33, false } };
 	struct labels scalings = { .count = 0 };
 	add_scalings(&scalings);
@@ -209,7 +228,8 @@ static void strange_positions(void **state)
 	add_encodings(&encodings);
 	for (int e = 0; e < encodings.count; e++)
 		for (int i = 0; i < 4; i++) {
-			struct model_options o = options_of(encodings.text[e], (struct shape){ 12, 2, 8, .tied = false });
+			struct model_options o =
+				options_of(encodings.text[e], (struct shape){ 12, 2, 8, .tied = false });
 			for (int t = 0; t < LENGTH; t++)
 				positions[t] = map[i](t);
 			/* Only positions shrunk to fit a table stand between its rows. */
@@ -345,7 +365,8 @@ static void asking_for_more_changes_nothing(void **state)
 	real *logits = TAKE(real, N * CASE_V);
 	for (int i = 0; i < 6; i++) {
 		bool same = i != 3; /* three times without logits, then three with them */
-		struct outcome found = transformer_forward(i & 1 ? lean : c.transformer, c.token, c.target, i < 3 ? NULL : logits);
+		struct outcome found =
+			transformer_forward(i & 1 ? lean : c.transformer, c.token, c.target, i < 3 ? NULL : logits);
 		assert_true(found.scored > 0);
 		for (int n = 0; n < N && i > 0; n++) {
 			assert_int_equal(found.best[n], best[n]);

@@ -90,6 +90,10 @@ static void test_spelling_and_order(void **state)
 	assert_true(config_given(&c, "train_length"));
 	set(&c, "tied", "yes");
 	has_value(&c, "tied", "on");
+	char text[] = "a/folder";
+	set(&c, "out", text);
+	text[0] = 'b';
+	has_value(&c, "out", "a/folder");
 	set(&c, "batch", "1e1");
 	has_value(&c, "batch", "10");
 }
@@ -388,6 +392,9 @@ static void test_file_names(void **state)
 	assert_int_equal(b.size, 33 + 8);
 	text_builder_free(&b);
 	struct text_builder one = { 0 }, two = { 0 };
+	run_folder_method("a((,b", &b); /* a run of others is one dash */
+	assert_int_equal(strncmp(b.data, "a-b-", 4), 0);
+	text_builder_free(&b);
 	run_folder_method("ntk(factor=8)", &one);
 	run_folder_method("ntk(factor-8)", &two);
 	assert_string_not_equal(one.data, two.data);

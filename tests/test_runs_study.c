@@ -39,8 +39,8 @@ static void test_parse(void **state)
 {
 	(void)state;
 	struct study s;
-	assert_ok(study_parse("f", "# a study\nseed = 1, 2 ,3\nlearning-rate = 1e-2\nscaling = none, yarn(factor=2,alpha=1)\n"
-			      "\n[encoding = nope]\nlayers = 3\n", &s));
+	assert_ok(study_parse("f", "# a study\nseed = 1, 2 ,3\nlearning-rate = 1e-2\n"
+			      "scaling = none, yarn(factor=2,alpha=1)\n\n[encoding = nope]\nlayers = 3\n", &s));
 	assert_int_equal(arrlen(s.line), 3);
 	assert_string_equal(s.line[0].name, "seed");
 	assert_int_equal(arrlen(s.line[0].value), 3);
@@ -101,13 +101,25 @@ static void test_override(void **state)
 	study_free(&s);
 }
 
+static void test_override_of_an_axis(void **state)
+{
+	(void)state;
+	struct study s;
+	assert_ok(study_parse("f", "encoding = rope, nope\n[encoding=nope]\nlayers = 3\n"
+			      "[encoding=rope]\nlayers = 4\n", &s));
+	assert_ok(study_override(&s, "encoding", "rope", NULL));
+	assert_int_equal(arrlen(s.section), 1);
+	assert_string_equal(s.section[0].value, "rope");
+	study_free(&s);
+}
+
 static void test_print_reads_back(void **state)
 {
 	(void)state;
 	struct study a, b;
 	struct text_builder first = { 0 }, second = { 0 };
-	assert_ok(study_parse("f", "encoding=rope,alibi(slopes=spread)\n scaling = ntk(factor=8),none # two\n[encoding=rope]\nlr=1\n",
-			 &a));
+	assert_ok(study_parse("f", "encoding=rope,alibi(slopes=spread)\n scaling = ntk(factor=8),none # two\n"
+			      "[encoding=rope]\nlr=1\n", &a));
 	study_print(&a, &first);
 	assert_ok(study_parse("g", first.data, &b));
 	study_print(&b, &second);
@@ -229,8 +241,8 @@ static void test_grid_refusals(void **state)
 {
 	(void)state;
 	refuse_grid("encoding = rope, alibi\n[encoding=nope]\nlayers = 3\n", "f:2: [encoding=nope]", "encoding=alibi");
-	refuse_grid("encoding = rope\n[encoding=rope]\nlayers = 1\n[encoding=nope]\nlayers = 3\n", "f:4: [encoding=nope]",
-		    "encoding=rope");
+	refuse_grid("encoding = rope\n[encoding=rope]\nlayers = 1\n[encoding=nope]\nlayers = 3\n",
+		    "f:4: [encoding=nope]", "encoding=rope");
 	refuse_grid("[encoding=rope]\nlayers = 3\n", "f:1", "before the first section");
 	refuse_grid("encoding = rope\nlayers = 1, 2\n[encoding=rope]\nlayers = 3\n", "f:4: layers", "out of the axis");
 	refuse_grid("encoding = rope\nalibi_slopes = spread\n", "f:2: alibi_slopes: has no effect", "Leave it out");
@@ -269,16 +281,17 @@ static void test_possible(void **state)
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
-#define TINY "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nsteps = 2\nbatch = 2\ntrain_length = 32\nsequences = 2\n" \
-	     "multiples = 1, 2\n"
+#define TINY_MODEL "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\n"
+#define TINY TINY_MODEL "steps = 2\nmultiples = 1, 2\n"
 
 static char folder[64];
-static int trained, evaluated;
+static int trained, evaluated, looked; /* looked: files by sequence that were opened, which evaluation alone does */
 static const char *fail_path; /* writing a model below a path with this in it fails */
 
 /* Counts the files that training and evaluation end with, by the rename that puts them in place. */
 static int watch(const char *operation, const char *path)
 {
+	looked += strstr(path, "-sequences.csv") != NULL;
 	if (strcmp(operation, "rename"))
 		return 0;
 	if (fail_path && strstr(path, fail_path) && strstr(path, RUN_MODEL))
@@ -333,7 +346,7 @@ static int run_study(const char *text, int trains, int evaluates)
 	int failed;
 	build(text, &s, &g);
 	struct study_job job = { .folder = folder, .study = &s, .grid = &g, .command_line = "ropewalk study x" };
-	trained = evaluated = 0;
+	trained = evaluated = looked = 0;
 	assert_ok(run_silently(&job, &failed));
 	assert_int_equal(trained, trains);
 	assert_int_equal(evaluated, evaluates);
@@ -346,11 +359,11 @@ static void test_computes_only_what_is_missing(void **state)
 	(void)state;
 	assert_int_equal(run_study(TINY "seed = 1\n", 1, 1), 0);
 	assert_int_equal(run_study(TINY "seed = 1\n", 0, 0), 0);
+	assert_int_equal(looked, 0);
 	assert_int_equal(run_study(TINY "seed = 1, 2\n", 1, 1), 0);
 	assert_int_equal(run_study(TINY "seed = 1, 2\nscaling = none, ntk\n", 0, 2), 0);
 	assert_int_equal(run_study(TINY "encoding = rope, alibi\nseed = 2\nscaling = none, ntk\n", 1, 1), 0);
-	assert_int_equal(run_study("layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nsteps = 2\nbatch = 2\ntrain_length = 32\n"
-				   "sequences = 2\nmultiples = 1, 2, 4\nseed = 2\n", 0, 1), 0);
+	assert_int_equal(run_study(TINY_MODEL "steps = 2\nmultiples = 1, 2, 4\nseed = 2\n", 0, 1), 0);
 	assert_int_equal(run_study(TINY "seed = 2\nlr = 1e-3\n", 1, 1), 0);
 }
 
@@ -414,9 +427,7 @@ static void test_diverged_is_counted_and_kept(void **state)
 static void test_diverges(void **state)
 {
 	(void)state;
-	static const char text[] = "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\n"
-				   "sequences = 2\nmultiples = 1\nsteps = 60\nlr = 1000\nwarmup = 0\n"
-				   "weight_decay = 1000\n";
+	static const char text[] = TINY_MODEL "multiples = 1\nsteps = 60\nlr = 1000\nwarmup = 0\nweight_decay = 1000\n";
 	assert_int_equal(run_study(text, 0, 0), 1);
 	char *path = only_cell(text);
 	assert_string_equal(run_folder_status(path), "diverged");
@@ -472,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_commas_in_parentheses),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_override),
+		cmocka_unit_test(test_override_of_an_axis),
 		cmocka_unit_test(test_print_reads_back),
 		cmocka_unit_test(test_presets),
 		cmocka_unit_test(test_grid),

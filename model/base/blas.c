@@ -38,8 +38,8 @@ struct blas_report blas_report(void)
 {
 	static const char *const flavours[] = { "serial", "pthread", "openmp" };
 	struct blas_report r;
-	char version[40] = "";
-	sscanf(openblas_get_config(), "OpenBLAS %39s", version);
+	char version[32] = "";
+	sscanf(openblas_get_config(), "OpenBLAS %31s", version);
 	snprintf(r.library, sizeof r.library, "OpenBLAS %s", version);
 	snprintf(r.core, sizeof r.core, "%s", openblas_get_corename());
 	int parallel = openblas_get_parallel();

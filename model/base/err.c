@@ -41,12 +41,14 @@ struct err err_at(struct err e, const char *format, ...)
 {
 	if (!e.code)
 		return e;
-	char place[320], text[sizeof e.text];
+	char text[sizeof e.text];
 	va_list list;
 	va_start(list, format);
-	vsnprintf(place, sizeof place, format, list);
+	int place = vsnprintf(text, sizeof text / 2, format, list);
 	va_end(list);
-	snprintf(text, sizeof text, "%s: %.*s", place, (int)(sizeof text - sizeof place - 3), e.text);
+	/* A long place is cut, so that half the room is left for what happened there. */
+	size_t used = (size_t)place < sizeof text / 2 ? (size_t)place : sizeof text / 2 - 1;
+	snprintf(text + used, sizeof text - used, ": %.*s", (int)(sizeof text - used - 3), e.text);
 	memcpy(e.text, text, sizeof text);
 	return e;
 }

@@ -59,17 +59,28 @@ static int physical_cores(void)
 }
 #endif
 
+/* OMP_NUM_THREADS, its outermost level; 0 where it is not set. OpenMP's own answer would be that of the last
+ * omp_set_num_threads. */
+static int environment_threads(void)
+{
+	const char *text = getenv("OMP_NUM_THREADS");
+	long count = text ? strtol(text, NULL, 10) : 0;
+	return count > 0 && count <= 4096 ? (int)count : 0;
+}
+
 int threads_start(int count)
 {
 #ifdef _OPENMP
 	if (count < 1)
-		count = getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : physical_cores();
+		count = environment_threads();
+	if (count < 1)
+		count = physical_cores();
 	omp_set_dynamic(0);
 	omp_set_num_threads(count);
 	count_ = count;
 #else
 	(void)count;
-	(void)physical_cores;
+	(void)physical_cores, (void)environment_threads;
 	count_ = 1;
 #endif
 	return count_;

@@ -62,7 +62,10 @@ static double kept_by_pairs(const struct scaling_request *r, int m)
 	double high = pair_that_turns(r, r->method->value[BETA_SLOW].number);
 	low = fmax(truncate ? floor(low) : low, 0);
 	high = fmin(truncate ? ceil(high) : high, r->D - 1);
-	/* Trained lengths so short that no pair turns beta_slow times: all are interpolated. */
+	/* Past the ends the published clamps turn the ramp around: where every pair turns beta_fast times all are kept,
+	 * where none turns beta_slow times all are interpolated. */
+	if (low > r->D - 1)
+		return 1;
 	if (high < low)
 		return 0;
 	if (high == low)

@@ -31,7 +31,7 @@ static struct err reach(const struct place *p, double largest)
 {
 	if (largest <= p->train_length - 1 || overflow(p) != REFUSE)
 		return OK;
-	return err_usage("Say what is to happen there: --learned-overflow=clamp, random or interpolate.",
+	return err_usage("A model with --learned-overflow=clamp, random or interpolate takes longer ones.",
 			 "length %.0f: the learned table has %d rows (train_length) and takes no position past them",
 			 largest + 1, p->train_length);
 }

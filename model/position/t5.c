@@ -33,7 +33,8 @@ static int bucket_of(int64_t distance, int64_t buckets, int64_t most)
 	if (distance >= most)
 		return (int)buckets - 1;
 	double share = log((double)distance / (double)single) / log((double)most / (double)single);
-	int64_t bucket = single + (int64_t)(share * (double)(buckets - single));
+	/* Where the share is a whole number of buckets its rounding must not fall below it. */
+	int64_t bucket = single + (int64_t)(share * (double)(buckets - single) + 1e-9);
 	return (int)(bucket < buckets - 1 ? bucket : buckets - 1);
 }
 

@@ -63,8 +63,8 @@ static struct err run_and_print(const struct invocation *in, const char *folder,
 	TRY(print_study(folder, s, g, (enum format)own->format, true));
 	if (!failed)
 		return OK;
-	return err_failed("The tables are printed without them; diverged models are not trained again unless --force is "
-			  "given.", "%s: %d of %d models diverged or failed", folder, failed, (int)arrlen(g->cell));
+	return err_failed("The tables are printed without them; diverged models are not trained again unless --force "
+			  "is given.", "%s: %d of %d models diverged or failed", folder, failed, (int)arrlen(g->cell));
 }
 
 static struct err run_file(const struct invocation *in, const char *path)
@@ -72,7 +72,8 @@ static struct err run_file(const struct invocation *in, const char *path)
 	struct study s;
 	struct grid g;
 	TRY(read_study(in->config.own, path, &s, &g));
-	char *folder = *in->config.run.out ? strdup(in->config.run.out) : io_join("runs/out", study_name(path));
+	const char *out = in->config.run.out;
+	char *folder = *out ? strdup(out) : io_join("runs/out", study_name(path));
 	struct err e = run_and_print(in, folder, &s, &g);
 	free(folder);
 	grid_free(&g);
@@ -96,10 +97,10 @@ const struct command command_study = {
 	.name = "study",
 	.words = "FILE-or-PRESET",
 	.help = "train and evaluate a grid of models, and print the tables",
-	.more = "FILE holds `name = value` lines; a list `a, b, c` makes an axis of models (of `scaling` and `multiples` a\n"
-		"list is what every model is evaluated under); a section [encoding=nope] overrides for these models.\n"
-		"Options given here replace those of the file, for all models. What is finished is not computed again.\n"
-		"The folder is runs/out/NAME unless --out is given.\n"
+	.more = "FILE holds `name = value` lines; a list `a, b, c` makes an axis of models (a list of scaling or\n"
+		"multiples is what every model is evaluated under); a section [encoding=nope] overrides for those.\n"
+		"Options given here replace those of the file, for all models. What is finished is not computed\n"
+		"again. The folder is runs/out/NAME unless --out is given.\n"
 		"Examples:\n"
 		"  ropewalk study scaling\n"
 		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short",

@@ -78,8 +78,8 @@ void notes_factors(const struct results *r, struct text_builder *b)
 	each_scaling(r, visit_factor, &f);
 	print_rule("factor auto = max(1, length / train_length)", &f.automatic, b);
 	print_rule("factor fixed as given, at every length", &f.given, b);
-	print_rule("ratio max(1, alpha length / train_length - (alpha - 1)), length that of the sequence or, with block, "
-		   "up to the end of the query's block", &f.own, b);
+	print_rule("ratio max(1, alpha length / train_length - (alpha - 1)), length that of the sequence or, with "
+		   "block, up to the end of the query's block", &f.own, b);
 	print_rule("in full", &f.full, b);
 }
 
@@ -124,8 +124,8 @@ void notes_ramp(const struct results *r, struct text_builder *b)
 			continue;
 		last = ramp;
 		struct text_builder p = { 0 };
-		text_add(&p, "ramp: over train_length %d the fastest pair turns train_length / 2 pi = %.1f times; %d of %d "
-			     "pairs (%.0f%%) turn at least once.",
+		text_add(&p, "ramp: over train_length %d the fastest pair turns train_length / 2 pi = %.1f times; %d "
+			     "of %d pairs (%.0f%%) turn at least once.",
 			 (int)c->config.model.train_length, ramp.fastest, ramp.once, ramp.pairs,
 			 100.0 * ramp.once / ramp.pairs);
 		wrap_paragraph(b, p.data);
@@ -162,8 +162,8 @@ void notes_ramp_warnings(const struct results *r, struct text_builder *b)
 	if (!u.labels.size)
 		return;
 	struct text_builder p = { 0 };
-	text_add(&p, "warning: beta_fast is above train_length / 2 pi = %.1f, so the ramp over rotations leaves no pair "
-		     "unscaled: %s.", u.fastest, u.labels.data);
+	text_add(&p, "warning: beta_fast is above train_length / 2 pi = %.1f, so the ramp over rotations leaves no "
+		     "pair unscaled: %s.", u.fastest, u.labels.data);
 	wrap_paragraph(b, p.data);
 	text_builder_free(&p);
 	text_builder_free(&u.labels);

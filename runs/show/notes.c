@@ -127,8 +127,8 @@ void notes_warnings(const struct results *r, struct text_builder *b)
 
 static void marks_line(struct text_builder *b)
 {
-	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the floor "
-			  "at 1x. `-`: not computed yet. `n/a`: the model cannot take it.");
+	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the "
+			  "floor at 1x. `-`: not computed yet. `n/a`: the model cannot take it.");
 }
 
 static void section_lines(const struct results *r, struct text_builder *b)
@@ -205,7 +205,8 @@ static void scored_line(const struct results *r, struct text_builder *b)
 static bool same_steps(const struct cell *c)
 {
 	for (int i = 1; i < arrlen(c); i++)
-		if (c[i].config.train.steps != c->config.train.steps || c[i].config.train.batch != c->config.train.batch)
+		if (c[i].config.train.steps != c->config.train.steps ||
+		    c[i].config.train.batch != c->config.train.batch)
 			return false;
 	return true;
 }

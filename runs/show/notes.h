@@ -9,8 +9,8 @@
  * ramp that leaves nothing unscaled. Appends, nothing if all is well. */
 void notes_warnings(const struct results *r, struct text_builder *b);
 
-/* Warnings, footnotes of sections, protocol, scored tokens and sequences, seeds, factor rules, the trained length on the
- * ramp, paired orders, the caution, versions, memory, wall time, command. Appends. */
+/* Warnings, footnotes of sections, protocol, scored tokens and sequences, seeds, factor rules, the trained length on
+ * the ramp, paired orders, the caution, versions, memory, wall time, command. Appends. */
 void notes_text(const struct results *r, struct text_builder *b);
 
 /* The same in runs/show/method_notes.c: about the scalings alone. */

@@ -8,10 +8,10 @@
 /* The groups that get a table: those of the cells' tasks, near, far and all aside. An stb_ds array. */
 const char **table_groups(const struct results *r);
 
-/* One group's table, a row per method (encoding, scaling, whatever the axes vary) and a column per multiple: perplexity /
- * accuracy in %, beneath it the least and greatest perplexity over seeds where there are several; then what chance gets.
- * Marks: `!` above 1.1 times the floor at 1x, `-` not computed yet, `n/a` impossible, `diverged`, and a line "k of n
- * seeds" where some are missing. Appends. */
+/* One group's table, a row per method (encoding, scaling, whatever the axes vary) and a column per multiple: perplexity
+ * / accuracy in %, beneath it the least and greatest perplexity over seeds where there are several; then what chance
+ * gets. Marks: `!` above 1.1 times the floor at 1x, `-` not computed yet, `n/a` impossible, `diverged`, and a line
+ * "k of n seeds" where some are missing. Appends. */
 struct err table_text(const struct results *r, const char *group, struct text_builder *b);
 
 /* All groups, near, far and all among them, a row per (method, multiple, group); the columns are in runs/README.md.

@@ -5,8 +5,8 @@
 
 #define PAGE_WIDTH 118
 
-/* Cuts a text into lines of at most `width` characters, after one of the characters of `breaks` (a space at the end of a
- * line is dropped); what has no break in reach stays whole. Lines after the first begin with `indent` spaces, which
+/* Cuts a text into lines of at most `width` characters, after one of the characters of `breaks` (a space at the end of
+ * a line is dropped); what has no break in reach stays whole. Lines after the first begin with `indent` spaces, which
  * count. An stb_ds array of kept texts. */
 const char **wrap(const char *text, int width, const char *breaks, int indent);
 

@@ -66,27 +66,10 @@ static const struct study_line *line_named(const struct study *s, const char *na
 	return NULL;
 }
 
-/* Equality but for white space. */
-static bool same_text(const char *a, const char *b)
-{
-	for (;;) {
-		while (isspace((unsigned char)*a))
-			a++;
-		while (isspace((unsigned char)*b))
-			b++;
-		if (*a != *b)
-			return false;
-		if (!*a)
-			return true;
-		a++;
-		b++;
-	}
-}
-
 static bool selects(const struct builder *b, const struct study_section *section)
 {
 	const struct study_line *line = line_named(b->study, section->name);
-	return line && same_text(value_of(b, line), section->value);
+	return line && study_same_value(value_of(b, line), section->value);
 }
 
 static bool is_axis(const struct builder *b, const char *name)
@@ -272,6 +255,7 @@ static struct err check_sections(const struct builder *b)
 		text_add(&hint, line ? "The study has" : "Write %s before the first section.", s->section[i].name);
 		for (int j = 0; line && j < arrlen(line->value); j++)
 			text_add(&hint, "%s %s=%s", j ? "," : "", line->name, line->value[j]);
+		text_add(&hint, "%s", line ? "." : "");
 		struct err e = err_usage(hint.data, "[%s=%s]: selects no cell", s->section[i].name,
 					 s->section[i].value);
 		text_builder_free(&hint);

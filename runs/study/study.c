@@ -134,7 +134,7 @@ static void plan_print(const struct plan *plan)
 		train_tokens += plan->cell[i].train_tokens;
 		eval_tokens += plan->cell[i].eval_tokens;
 	}
-	fprintf(stderr, "study %s: %d models: %d to train, %d to evaluate, %d finished\n", plan->job->folder,
+	fprintf(stderr, "study %s: models: %d; %d to train, %d to evaluate, %d finished\n", plan->job->folder,
 		(int)arrlen(plan->cell), plan->training, plan->evaluating, plan->finished);
 	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", plan->parameters,
 		memory_text(plan->bytes, memory), train_tokens);

@@ -106,7 +106,8 @@ static struct err add_line(struct study_line **list, const char *name, const cha
 	const struct study_line *before = find_line(*list, l.name);
 	if (before) {
 		arrfree(l.value);
-		return place(from, err_usage("Keep one of the two lines.", "%s: given before, in %s", name, before->from));
+		return place(from, err_usage("Keep one of the two lines.", "%s: given before, in %s", name,
+					     before->from));
 	}
 	arrput(*list, l);
 	return OK;
@@ -226,12 +227,47 @@ static void remove_line(struct study_line **list, const char *name)
 	arrdel(*list, l - *list);
 }
 
+bool study_same_value(const char *a, const char *b)
+{
+	for (;;) {
+		while (isspace((unsigned char)*a))
+			a++;
+		while (isspace((unsigned char)*b))
+			b++;
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+		a++;
+		b++;
+	}
+}
+
+static bool has_value(const struct study_line *l, const char *value)
+{
+	for (int i = 0; i < arrlen(l->value); i++)
+		if (study_same_value(l->value[i], value))
+			return true;
+	return false;
+}
+
+static void drop_sections(struct study *s, const struct study_line *l)
+{
+	for (int i = (int)arrlen(s->section) - 1; i >= 0; i--) {
+		if (strcmp(s->section[i].name, l->name) || has_value(l, s->section[i].value))
+			continue;
+		free_lines(s->section[i].line);
+		arrdel(s->section, i);
+	}
+}
+
 struct err study_override(struct study *s, const char *name, const char *text, const char *from)
 {
 	struct study_line l;
 	TRY(parse_line(name, text, from, &l));
 	for (int i = 0; i < arrlen(s->section); i++)
 		remove_line(&s->section[i].line, l.name);
+	drop_sections(s, &l);
 	struct study_line *before = find_line(s->line, l.name);
 	if (!before) {
 		arrput(s->line, l);

@@ -4,7 +4,8 @@
 #include "runs/options.h"
 
 /* A study file as written: `name = value` lines, a list being an axis, and sections [name=value] whose lines override
- * for the cells with that value. What the values mean is the grid's business. Arrays are stb_ds arrays; texts are kept. */
+ * for the cells with that value. What the values mean is the grid's business. Arrays are stb_ds arrays; texts are
+ * kept. */
 
 struct study_line {
 	const char *name;  /* in C spelling, without alias */
@@ -36,8 +37,12 @@ struct err study_read(const char *path, struct study *out);
 struct err study_parse(const char *path, const char *text, struct study *out);
 void study_free(struct study *s);
 
-/* An option of the command line (or of a file it names, `from`): replaces it in the study and in all sections. */
+/* An option of the command line (or of a file it names, `from`): replaces it in the study and in all sections; sections
+ * that select by a value of it that is gone, go too. */
 struct err study_override(struct study *s, const char *name, const char *text, const char *from);
+
+/* Are two values written alike, white space aside? */
+bool study_same_value(const char *a, const char *b);
 
 /* Text that study_parse takes back. Appends. */
 void study_print(const struct study *s, struct text_builder *b);

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-/* A study's folder: `study`, `command`, `record.json`, and the folder of each cell's run. runs/README.md says what is in
- * them. */
+/* A study's folder: `study`, `command`, `record.json`, and the folder of each cell's run. runs/README.md says what is
+ * in them. */
 
 #define STUDY_FILE "study"
 #define STUDY_COMMAND "command"

@@ -1,0 +1,239 @@
+#include "tests/reference.h"
+
+#include "model/base/blas.h"
+#include "tests/model_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAIRS = 64 };
+
+static struct method scaling_named(const char *label)
+{
+	struct method m;
+	assert_ok(method_parse("scaling", scaling_at, label, &m));
+	return m;
+}
+
+static struct model_options rope_options(double theta, int D, int train_length)
+{
+	char label[64];
+	snprintf(label, sizeof label, "rope(theta=%.17g)", theta);
+	struct model_options o = small_options(label);
+	o.width = D;
+	o.heads = 1;
+	o.train_length = train_length;
+	return o;
+}
+
+/* ---- Zones. ---- */
+
+struct placed {
+	struct arena memory;
+	struct zones zones;
+};
+
+/* Zones as a transformer places them; measuring and placing must agree to the byte. */
+static struct placed place_zones(const struct method *m, const struct model_options *o, int T, const double *positions)
+{
+	struct placed p = { 0 };
+	struct place place = place_of(o);
+	place.T = T;
+	place.positions = positions;
+	struct arena measure = { 0 };
+	assert_ok(scaling_check(m, o, positions[T - 1] + 1));
+	scaling_zones(m, o, &place, &measure, &p.zones);
+	assert_ok(arena_reserve(&p.memory, measure.used, "zones"));
+	scaling_zones(m, o, &place, &p.memory, &p.zones);
+	assert_int_equal(p.memory.used, measure.used);
+	return p;
+}
+
+/* One zone an interval of `block` queries, all earlier keys, the frequencies of the length that ends with it. */
+static void check_plain_zones(const struct method *m, const struct model_options *o, const struct zones *z, int T,
+			      const double *positions, int block)
+{
+	int D = (int)(o->width / o->heads);
+	assert_int_equal(z->count, (T + block - 1) / block);
+	assert_int_equal(z->together, 1);
+	for (int n = 0; n < z->count; n++) {
+		const struct zone *zone = &z->zone[n];
+		double inv_freq[PAIRS], attention_factor;
+		assert_int_equal(zone->begin, n * block);
+		assert_int_equal(zone->end, (n + 1) * block < T ? (n + 1) * block : T);
+		for (int i = zone->begin; i < zone->end; i++) {
+			assert_int_equal(zone->low[i - zone->begin], 0);
+			assert_int_equal(zone->high[i - zone->begin], i + 1);
+			assert_true(zone->query_position[i - zone->begin] == positions[i]);
+		}
+		for (int j = 0; j < zone->end; j++)
+			assert_true(zone->key_position[j] == positions[j]);
+		reference_frequencies(m, 500, D, (int)o->train_length, positions[zone->end - 1] + 1, inv_freq,
+				      &attention_factor);
+		for (int f = 0; f < D / 2; f++)
+			assert_close(zone->inv_freq[f] / inv_freq[f], 1, 1e-12);
+		assert_close(zone->attention_factor, attention_factor, 1e-12);
+	}
+}
+
+static void zones_of_a_whole_sequence(void **state)
+{
+	(void)state;
+	double positions[200];
+	struct model_options o = rope_options(500, 16, 64);
+	for (int stride = 1; stride <= 3; stride++)
+		for (int i = 0; scaling_at(i); i++) {
+			struct method m = method_default(scaling_at(i));
+			for (int t = 0; t < 200; t++)
+				positions[t] = stride * t;
+			struct placed p = place_zones(&m, &o, 200, positions);
+			check_plain_zones(&m, &o, &p.zones, 200, positions, 200);
+			arena_free(&p.memory);
+		}
+}
+
+static void zones_of_blocks(void **state)
+{
+	(void)state;
+	double positions[200];
+	struct model_options o = rope_options(500, 16, 64);
+	for (int t = 0; t < 200; t++)
+		positions[t] = t;
+	struct method m = scaling_named("dynamic(block=64)");
+	struct placed p = place_zones(&m, &o, 200, positions);
+	static const int begins[] = { 0, 64, 128, 192 }, ends[] = { 64, 128, 192, 200 };
+	static const double ratios[] = { 1, 2, 3, 200.0 / 64 };
+	assert_int_equal(p.zones.count, 4);
+	for (int n = 0; n < 4; n++) {
+		const struct zone *z = &p.zones.zone[n];
+		assert_true(z->begin == begins[n] && z->end == ends[n]);
+		assert_close(pow(z->inv_freq[1], -8), 500 * pow(ratios[n], 16.0 / 14), 1e-12);
+	}
+	arena_free(&p.memory);
+	static const char *const labels[] = { "dynamic(block=1)",   "dynamic(block=64)",  "dynamic(alpha=3,block=50)",
+					      "dynamic(block=199)", "dynamic(block=200)", "dynamic(block=16777216)" };
+	static const int blocks[] = { 1, 64, 50, 199, 200, 200 };
+	for (int i = 0; i < 6; i++) {
+		for (int t = 0; t < 200; t++)
+			positions[t] = i % 2 ? 2 * t : t;
+		m = scaling_named(labels[i]);
+		p = place_zones(&m, &o, 200, positions);
+		check_plain_zones(&m, &o, &p.zones, 200, positions, blocks[i]);
+		arena_free(&p.memory);
+	}
+}
+
+/* One long sequence leaves nothing behind: a later one of the trained length is as without scaling. */
+static void dynamic_forgets(void **state)
+{
+	(void)state;
+	struct model_options o = small_options("rope");
+	struct model_case before, longer, after;
+	case_open(&before, &o, "none", 1, 16, NULL);
+	case_open(&longer, &o, "dynamic", 1, 64, NULL);
+	case_open(&after, &o, "dynamic", 1, 16, NULL);
+	real *wanted = case_logits(&before), *stretched = case_logits(&longer), *found = case_logits(&after);
+	assert_memory_equal(found, wanted, sizeof *wanted * 16 * CASE_V);
+	free(wanted);
+	free(stretched);
+	free(found);
+	case_close(&before);
+	case_close(&longer);
+	case_close(&after);
+}
+
+/* ---- What is refused. ---- */
+
+static struct err check(const char *label, const struct model_options *o, double length)
+{
+	struct method m = scaling_named(label);
+	return scaling_check(&m, o, length);
+}
+
+static void refusals(void **state)
+{
+	(void)state;
+	struct model_options o = rope_options(500, 2, 64), wide = rope_options(500, 4, 64);
+	static const char *const needs_pairs[] = { "ntk", "ntk(factor=4)", "dynamic", "dynamic(block=16)" };
+	for (int i = 0; i < 4; i++) {
+		assert_err(check(needs_pairs[i], &o, 128), ERR_USAGE, "head_dim");
+		assert_ok(check(needs_pairs[i], &wide, 128));
+	}
+	assert_ok(check("linear", &o, 128));
+	assert_ok(check("yarn", &o, 128));
+	assert_err(check("yarn(beta_fast=1,beta_slow=2)", &wide, 128), ERR_USAGE, "beta_fast");
+	assert_err(check("ntk_by_parts(beta_fast=0.5)", &wide, 128), ERR_USAGE, "beta_fast");
+	assert_ok(check("yarn(beta_fast=2,beta_slow=2)", &wide, 128));
+	struct method m;
+	assert_err(method_parse("scaling", scaling_at, "linear(factor=0.5)", &m), ERR_USAGE, "factor");
+	assert_err(method_parse("scaling", scaling_at, "linear_ntk", &m), ERR_USAGE, "linear");
+}
+
+static void only_rope_takes_a_scaling(void **state)
+{
+	(void)state;
+	for (int e = 0; position_at(e); e++)
+		for (int i = 0; scaling_at(i); i++) {
+			struct model_options o = small_options(position_at(e)->name);
+			struct method m = method_default(scaling_at(i));
+			bool fits = position_of(&o.encoding)->rope_theta || !strcmp(m.entry->name, "none");
+			struct model model;
+			struct transformer *t = NULL;
+			assert_ok(model_open(&o, CASE_V, &model));
+			struct transformer_request q = { .model = &model, .B = 1, .T = 16, .scaling = &m };
+			if (fits) {
+				assert_ok(scaling_check(&m, &o, 16));
+				assert_ok(transformer_open(&q, &t));
+			} else {
+				assert_err(scaling_check(&m, &o, 16), ERR_USAGE, o.encoding.entry->name);
+				assert_err(transformer_open(&q, &t), ERR_USAGE, m.entry->name);
+			}
+			transformer_close(t);
+			model_close(&model);
+		}
+	struct model_options alibi = small_options("alibi");
+	assert_err(check("yarn", &alibi, 16), ERR_USAGE, "alibi");
+}
+
+/* ---- Whole models. ---- */
+
+/* Within the trained length a factor left to itself is 1, and so is dynamic's ratio; beyond it they act. */
+static void within_the_trained_length_auto_is_none(void **state)
+{
+	(void)state;
+	struct model_options o = small_options("rope");
+	for (int i = 0; scaling_at(i); i++)
+		for (int T = 15; T <= 17; T++) {
+			struct model_case c;
+			case_open(&c, &o, "none", 2, T, NULL);
+			real *wanted = case_logits(&c);
+			case_close(&c);
+			case_open(&c, &o, scaling_at(i)->name, 2, T, NULL);
+			real *logits = case_logits(&c);
+			bool same = !memcmp(logits, wanted, sizeof *wanted * 2 * (size_t)T * CASE_V);
+			assert_int_equal(same, T <= 16 || !strcmp(scaling_at(i)->name, "none"));
+			free(wanted);
+			free(logits);
+			case_close(&c);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(zones_of_a_whole_sequence),
+		cmocka_unit_test(zones_of_blocks),
+		cmocka_unit_test(dynamic_forgets),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(only_rope_takes_a_scaling),
+		cmocka_unit_test(within_the_trained_length_auto_is_none),
+	};
+	struct err e = blas_start(1);
+	if (e.code) {
+		fprintf(stderr, "%s\n", e.text);
+		return 1;
+	}
+	return cmocka_run_group_tests_name("model zones", tests, NULL, NULL);
+}
