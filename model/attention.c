@@ -103,6 +103,9 @@ static void forward_job(int index, int thread, void *data)
 	struct job *job = data;
 	const struct zone *z = &job->a->zones->zone[job->a->group];
 	struct attention_head head = attention_head(job->a, job->l, index, thread);
+	bool centred = job->a->place->position->centred;
+	if (!centred)
+		attention_enter_keys(&head, 0);
 	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
 		attention_rows(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
 }
@@ -141,8 +144,13 @@ static void backward_job(int index, int thread, void *data)
 	attention_head_gradients(&head, job->d_output, job->d_qkv, job->d_gate, index);
 	if (job->a->group == 0)
 		clear_head(&head, job, index);
+	bool centred = job->a->place->position->centred;
+	if (!centred)
+		attention_enter_keys(&head, 0);
 	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
 		attention_rows_back(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+	if (!centred)
+		attention_leave_keys(&head, 0);
 }
 
 /* Sums the private slots over sequences, in order. */

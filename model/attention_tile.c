@@ -24,12 +24,13 @@ void attention_shape(struct attention *a, const struct attention_request *q)
 
 void attention_thread_place(const struct attention *a, struct attention_thread *t, struct arena *arena)
 {
-	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, together = (size_t)a->zones->together;
+	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, T = (size_t)a->T;
+	size_t together = (size_t)a->zones->together;
 	bool hooked = a->place->position->logits;
 	*t = (struct attention_thread){ 0 };
 	t->logits = ARENA_TAKE(arena, real, tile);
 	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
-	t->k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->k = ARENA_TAKE(arena, real, a->rotates ? together * T * D : 0);
 	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
@@ -44,7 +45,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->raw = ARENA_TAKE(arena, real, hooked ? tile : 0);
 	t->d_logits = ARENA_TAKE(arena, real, tile);
 	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
-	t->d_k = ARENA_TAKE(arena, real, KEY_BLOCK * D);
+	t->d_k = ARENA_TAKE(arena, real, a->rotates ? together * T * D : 0);
 	t->d_output = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->delta = ARENA_TAKE(arena, real, QUERY_BLOCK);
 }
@@ -105,6 +106,34 @@ static struct rotation_gradient rotation_gradient(const struct attention_head *h
 	};
 }
 
+static real *keys_of(const struct attention_head *h, real *keys, int zone)
+{
+	return keys + (size_t)zone * (size_t)h->a->T * (size_t)h->a->D;
+}
+
+void attention_enter_keys(struct attention_head *h, double centre)
+{
+	const struct attention *a = h->a;
+	int keys = a->zones->zone[a->group].end;
+	for (int zone = 0; a->rotates && zone < a->together; zone++) {
+		struct rotation r = rotation(h, zone, SIDE_KEY, 0, keys, centre);
+		a->place->position->rotate(&r, h->k, 3 * a->C, keys_of(h, h->scratch->k, zone));
+		if (h->d_k)
+			memset(keys_of(h, h->scratch->d_k, zone), 0, (size_t)keys * (size_t)a->D * sizeof(real));
+	}
+}
+
+void attention_leave_keys(struct attention_head *h, double centre)
+{
+	const struct attention *a = h->a;
+	int keys = a->zones->zone[a->group].end;
+	for (int zone = 0; a->rotates && zone < a->together; zone++) {
+		struct rotation r = rotation(h, zone, SIDE_KEY, 0, keys, centre);
+		a->place->position->rotate_back(&r, h->k, 3 * a->C, keys_of(h, h->scratch->d_k, zone), h->d_k, 3 * a->C,
+						rotation_gradient(h));
+	}
+}
+
 /* A block of queries: the wanted rows of a range of the current group of zones. */
 struct block {
 	int first, last, begin; /* the range, and where the group's zones begin */
@@ -138,6 +167,8 @@ static void enter_block(struct attention_head *h, const struct block *b)
 	struct attention_thread *s = h->scratch;
 	size_t row = 3 * (size_t)a->C, D = (size_t)a->D;
 	const real *q = h->q + (size_t)b->first * row;
+	if (a->place->position->centred)
+		attention_enter_keys(h, b->centre);
 	for (int z = 0; z < a->together; z++) {
 		real *to = s->q + (size_t)z * QUERY_BLOCK * D;
 		if (!a->rotates) {
@@ -197,9 +228,7 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 		.saved = h->saved ? h->saved + (size_t)(b->first * a->saved_reals) : NULL, .scale = a->scale, .backward = backward,
 	};
 	if (a->rotates) {
-		struct rotation r = rotation(h, zone, SIDE_KEY, key, columns, b->centre);
-		a->place->position->rotate(&r, t.k, t.k_stride, s->k);
-		t.k = s->k;
+		t.k = keys_of(h, s->k, zone) + (size_t)key * (size_t)a->D;
 		t.k_stride = a->D;
 	}
 	/* Without a hook of its own the encoding leaves the scale to the product. */
@@ -339,11 +368,17 @@ static struct tile_gradient tile_gradient(struct attention_head *h, const struct
 {
 	const struct attention *a = h->a;
 	size_t gates = (size_t)(a->H * a->gate_reals);
-	return (struct tile_gradient){
-		.q = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .k = h->scratch->d_k,
+	struct tile_gradient g = {
+		.q = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
+		.k = h->d_k + (size_t)key * 3 * (size_t)a->C, .k_stride = 3 * a->C,
 		.query_gate = h->d_gate ? h->d_gate + (size_t)b->first * gates : NULL,
 		.key_gate = h->d_gate ? h->d_gate + (size_t)key * gates : NULL, .table = h->d_table,
 	};
+	if (a->rotates) {
+		g.k = keys_of(h, h->scratch->d_k, zone) + (size_t)key * (size_t)a->D;
+		g.k_stride = a->D;
+	}
+	return g;
 }
 
 /* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the gradient
@@ -371,22 +406,6 @@ static real logits_gradient(struct attention_head *h, const struct work *w, stru
 	return 1;
 }
 
-/* Gradients of the tile's keys back through their rotation. */
-static void leave_tile(struct attention_head *h, const struct block *b, int zone, const struct work *w)
-{
-	const struct attention *a = h->a;
-	size_t row = 3 * (size_t)a->C;
-	real *d_k = h->d_k + (size_t)w->key * row;
-	if (a->rotates) {
-		struct rotation r = rotation(h, zone, SIDE_KEY, w->key, w->tile.columns, b->centre);
-		a->place->position->rotate_back(&r, h->k + (size_t)w->key * row, (int)row, h->scratch->d_k, d_k, (int)row,
-						rotation_gradient(h));
-		return;
-	}
-	for (int j = 0; j < w->tile.columns; j++)
-		vec_add(d_k + (size_t)j * row, h->scratch->d_k + (size_t)j * (size_t)a->D, a->D);
-}
-
 static void leave_block(struct attention_head *h, const struct block *b)
 {
 	const struct attention *a = h->a;
@@ -407,6 +426,8 @@ static void leave_block(struct attention_head *h, const struct block *b)
 		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, s->range, d_q, (int)row,
 						rotation_gradient(h));
 	}
+	if (a->place->position->centred)
+		attention_leave_keys(h, b->centre);
 }
 
 static void tile_back(struct attention_head *h, const struct block *b, int zone, const struct work *w)
@@ -414,7 +435,7 @@ static void tile_back(struct attention_head *h, const struct block *b, int zone,
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
-	size_t C = (size_t)a->C, D = (size_t)a->D;
+	size_t C = (size_t)a->C;
 	struct tile_gradient g = tile_gradient(h, b, zone, w->key);
 	if (a->place->position->logits) {
 		memcpy(s->raw, s->logits, (size_t)t->rows * TILE_STRIDE * sizeof(real));
@@ -423,11 +444,9 @@ static void tile_back(struct attention_head *h, const struct block *b, int zone,
 	probabilities(h, b, t);
 	gemm_tn(t->columns, t->D, t->rows, 1, s->logits, TILE_STRIDE, s->d_output, t->D, 1,
 		h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
-	memset(s->d_k, 0, (size_t)t->columns * D * sizeof(real));
 	real scale = logits_gradient(h, w, g);
-	gemm_nn(t->rows, t->D, t->columns, scale, s->d_logits, TILE_STRIDE, t->k, t->k_stride, 1, g.q, t->D);
-	gemm_tn(t->columns, t->D, t->rows, scale, s->d_logits, TILE_STRIDE, t->q, t->q_stride, 1, g.k, t->D);
-	leave_tile(h, b, zone, w);
+	gemm_nn(t->rows, t->D, t->columns, scale, s->d_logits, TILE_STRIDE, t->k, t->k_stride, 1, g.q, g.q_stride);
+	gemm_tn(t->columns, t->D, t->rows, scale, s->d_logits, TILE_STRIDE, t->q, t->q_stride, 1, g.k, g.k_stride);
 }
 
 void attention_rows_back(struct attention_head *h, int first, int last)

@@ -12,7 +12,7 @@
 struct attention_thread {
 	real *logits, *raw, *d_logits;                /* tiles */
 	real *q, *d_q;                                /* [together][QUERY_BLOCK][D], rotated, wanted rows only */
-	real *k, *d_k;                                /* [KEY_BLOCK][D], rotated */
+	real *k, *d_k;                                /* [together][T][D], rotated; of encodings that rotate */
 	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
 	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
 	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
@@ -62,6 +62,11 @@ struct attention_head {
 /* Head `index` = b H + h, working in a thread's scratch; its gradients. */
 struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
 void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
+
+/* Rotates the head's keys for the current group of zones, and takes their gradients back; nothing for encodings that do not
+ * rotate. Around a group, or around each block of queries if the encoding is centred. */
+void attention_enter_keys(struct attention_head *h, double centre);
+void attention_leave_keys(struct attention_head *h, double centre);
 
 /* The wanted queries of first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys. */
 void attention_rows(struct attention_head *h, int first, int last);

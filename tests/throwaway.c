@@ -58,7 +58,7 @@ static void distance_logits_back(const struct place *p, const struct tile *t, co
 	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)
 		for (int j = t->low[r]; j < t->high[r]; j++) {
 			d_logit[j] *= t->scale;
-			vec_axpy(g.q + r * t->D, d_logit[j], t->table + distance_row(t, r, j), t->D);
+			vec_axpy(g.q + r * g.q_stride, d_logit[j], t->table + distance_row(t, r, j), t->D);
 			vec_axpy(g.table + distance_row(t, r, j), d_logit[j], t->q + r * t->q_stride, t->D);
 		}
 }
@@ -232,7 +232,7 @@ static real contextual_term_back(const struct tile *t, int r, real position, rea
 	real d_position = 0;
 	for (int w = 0; w < WAVES; w++) {
 		double angle = frequency(w) * (double)position;
-		vec_axpy(g.q + r * t->D, d * (real)cos(angle), t->table + w * t->D, t->D);
+		vec_axpy(g.q + r * g.q_stride, d * (real)cos(angle), t->table + w * t->D, t->D);
 		vec_axpy(g.table + w * t->D, d * (real)cos(angle), q, t->D);
 		d_position -= d * (real)(frequency(w) * sin(angle)) * vec_dot(q, t->table + w * t->D, t->D);
 	}

@@ -42,7 +42,7 @@ struct rotation {
 	int rows, D, head;
 	enum side side;
 	const double *positions; /* [rows] under the zone's map */
-	double centre;           /* position of the middle of the query block, for what would overflow in absolute terms */
+	double centre;           /* of a `centred` encoding: position of the middle of the query block */
 	const double *inv_freq;  /* [F] of the zone */
 	double attention_factor; /* multiplies the rotated rows */
 	const real *cosine;      /* [rows][F] attention_factor cos(position inv_freq), made in double and rounded once */
@@ -73,7 +73,8 @@ struct tile {
 	real scale;                                     /* of q.k, from `scale` */
 };
 struct tile_gradient {
-	real *q, *k; /* [rows][D], [columns][D] with the tile's strides D and D; of the rotated rows */
+	real *q, *k; /* [rows][D], [columns][D], of the rotated rows */
+	int q_stride, k_stride;
 	real *query_gate, *key_gate; /* with the tile's gate_stride */
 	real *table; /* [table_reals], this (sequence, head)'s own */
 };
@@ -118,6 +119,7 @@ struct position {
 	double (*rope_theta)(const struct place *p);
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
+	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query block */
 	void (*rotate)(const struct rotation *r, const real *from, int from_stride, real *to);
 	void (*rotate_back)(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 			    int d_from_stride, struct rotation_gradient g);
