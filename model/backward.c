@@ -201,6 +201,8 @@ static void layer_backward(struct pass *p)
 	struct attention_layer layer = attention_layer(t, p->layer);
 	const struct layout *l = &t->model->layout;
 	struct place_gradients own = { p->gradient + l->position, p->gradient + l->layer[p->layer].position };
+	if (last_layer(t, p->layer))
+		memset(t->d_output, 0, t->N * t->C * sizeof(real));
 	threads_each(chunks_of(rows_after_attention(t, p->layer)), unmix_chunk, p);
 	attention_backward(t->attention, &layer, t->d_output, t->d_qkv, t->d_gate, own);
 	threads_each(t->chunks, unproject_chunk, p);

@@ -91,8 +91,8 @@ static void place_gradients(struct transformer *t, struct arena *a)
 	t->d_qkv = ARENA_TAKE(a, real, N * 3 * C);
 	t->d_gate = ARENA_TAKE(a, real, N * heads * (size_t)position->gate_reals);
 	t->d_gate_up = ARENA_TAKE(a, real, N * 2 * F);
-	t->norm_slot = ARENA_TAKE(a, double, (size_t)t->chunks * 2 * C);
-	t->gate_slot = ARENA_TAKE(a, real, position->gate ? (size_t)t->chunks * t->position_reals : 0);
+	t->norm_slot = ARENA_TAKE(a, double, most_chunks(N) * 2 * C);
+	t->gate_slot = ARENA_TAKE(a, real, position->gate ? most_chunks(N) * t->position_reals : 0);
 	t->start = ARENA_TAKE(a, int32_t, V + 1);
 	t->order = ARENA_TAKE(a, int32_t, N);
 }
@@ -105,7 +105,6 @@ static void place_scratch(struct transformer *t, struct arena *a)
 		struct row_scratch s;
 		s.normed = ARENA_TAKE(a, real, ROW_CHUNK * C);
 		s.rstd = ARENA_TAKE(a, real, ROW_CHUNK);
-		s.x = ARENA_TAKE(a, real, ROW_CHUNK * C);
 		s.hidden = ARENA_TAKE(a, real, ROW_CHUNK * F);
 		s.sigmoid = ARENA_TAKE(a, real, F);
 		s.logits = ARENA_TAKE(a, real, t->gradients ? 0 : (size_t)ROW_CHUNK * (size_t)t->model->V);

@@ -2,12 +2,17 @@
 #define ROPEWALK_TRANSFORMER_PARTS_H
 
 #include "model/attention.h"
+#include "model/base/vec.h"
 #include "model/transformer.h"
 
 /* The inside of a transformer: private to transformer.c (its memory), forward.c and backward.c. N = B T rows. All work
- * but attention's is by row: chunks of ROW_CHUNK rows, whatever the number of threads. */
+ * but attention's is by row, in chunks whose size depends on the number of rows alone: about ROW_CHUNKS of them while they
+ * have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a few threads finish together and weights are not read too
+ * often. */
 
-#define ROW_CHUNK 128
+#define ROW_CHUNK 256
+#define ROW_CHUNK_LEAST 64
+#define ROW_CHUNKS 8
 
 /* One layer's activations, kept for the backward pass. */
 struct layer_activations {
@@ -23,7 +28,7 @@ struct layer_activations {
 
 /* One thread's scratch for a chunk of rows. */
 struct row_scratch {
-	real *x, *normed, *rstd; /* [ROW_CHUNK][C], [ROW_CHUNK][C], [ROW_CHUNK] */
+	real *normed, *rstd;     /* [ROW_CHUNK][C], [ROW_CHUNK] */
 	real *hidden;            /* [ROW_CHUNK][F] */
 	real *sigmoid;           /* [F] */
 	real *logits;            /* [ROW_CHUNK][V] */
@@ -94,16 +99,28 @@ static inline size_t rows_after_attention(const struct transformer *t, int layer
 	return last_layer(t, layer) ? (size_t)t->R : t->N;
 }
 
-static inline int chunks_of(size_t rows)
+static inline size_t chunk_size(size_t rows)
 {
-	return (int)((rows + ROW_CHUNK - 1) / ROW_CHUNK);
+	size_t even = (rows / ROW_CHUNKS + VEC_LANES) / VEC_LANES * VEC_LANES;
+	return even < ROW_CHUNK_LEAST ? ROW_CHUNK_LEAST : even > ROW_CHUNK ? ROW_CHUNK : even;
 }
 
-/* Rows first .. first + count - 1 of a chunk. */
-static inline int chunk_rows(size_t N, int chunk, size_t *first)
+static inline int chunks_of(size_t rows)
 {
-	*first = (size_t)chunk * ROW_CHUNK;
-	return (int)(N - *first < ROW_CHUNK ? N - *first : ROW_CHUNK);
+	return (int)((rows + chunk_size(rows) - 1) / chunk_size(rows));
+}
+
+/* No number of rows up to this one is cut into more chunks. */
+static inline size_t most_chunks(size_t rows)
+{
+	return rows / ROW_CHUNK + ROW_CHUNKS + 1;
+}
+
+/* Rows first .. first + count - 1 of a chunk; returns count. */
+static inline int chunk_rows(size_t rows, int chunk, size_t *first)
+{
+	*first = (size_t)chunk * chunk_size(rows);
+	return (int)(rows - *first < chunk_size(rows) ? rows - *first : chunk_size(rows));
 }
 
 #endif

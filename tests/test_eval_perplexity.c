@@ -298,15 +298,15 @@ static void test_progress(void **state)
 	(void)state;
 	struct setup s;
 	setup_open(&s, "nope", "none", 5);
-	/* 4096 / 100 = 40 a lot at most: 90 in three lots of 30. */
+	/* 8192 / 100 = 81 a lot at most: 90 in two lots of 45. */
 	struct eval_request request = request_of(&s, 100, 90);
 	struct eval_result r;
 	struct progress p = { 0 };
 	assert_int_equal(eval_run(&request, on_progress, &p, &r).code, ERR_NONE);
 	eval_result_free(&r);
-	assert_int_equal(p.calls, 3);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(p.done[i], (i + 1) * 30 * 100);
+	assert_int_equal(p.calls, 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(p.done[i], (i + 1) * 45 * 100);
 	assert_int_equal(p.total, 90 * 100);
 
 	/* A length beyond a lot's tokens goes one sequence at a time. */

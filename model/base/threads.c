@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef _OPENMP
@@ -65,7 +67,7 @@ static int environment_threads(void)
 {
 	const char *text = getenv("OMP_NUM_THREADS");
 	long count = text ? strtol(text, NULL, 10) : 0;
-	return count > 0 && count <= 4096 ? (int)count : 0;
+	return count > 0 && count <= THREADS_MOST ? (int)count : 0;
 }
 
 int threads_start(int count)
@@ -75,6 +77,8 @@ int threads_start(int count)
 		count = environment_threads();
 	if (count < 1)
 		count = physical_cores();
+	if (count > THREADS_MOST)
+		count = THREADS_MOST;
 	omp_set_dynamic(0);
 	omp_set_num_threads(count);
 	count_ = count;
@@ -109,9 +113,31 @@ bool threads_openmp(void)
 #endif
 }
 
+/* A thread's share of a loop's indices, on a cache line of its own. */
+struct share {
+	_Alignas(64) atomic_int next;
+	int end;
+};
+static struct share share_[THREADS_MOST];
+
+/* Works off its own share, then what is left of the others': the same indices meet the same caches again from loop to
+ * loop, and a slow core holds no one up. */
+static void work(int self, void (*body)(int index, int thread, void *data), void *data)
+{
+	for (int turn = 0; turn < count_; turn++) {
+		struct share *s = &share_[(self + turn) % count_];
+		int index;
+		while ((index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
+			body(index, self, data);
+	}
+}
+
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(count_)
-	for (int index = 0; index < count; index++)
-		body(index, threads_self(), data);
+	for (int t = 0; t < count_; t++) {
+		atomic_store_explicit(&share_[t].next, (int)((int64_t)count * t / count_), memory_order_relaxed);
+		share_[t].end = (int)((int64_t)count * (t + 1) / count_);
+	}
+#pragma omp parallel num_threads(count_)
+	work(threads_self(), body, data);
 }

@@ -6,16 +6,19 @@
 /* OpenMP behind one file, so that the program also builds without it. Results never depend on the number of threads:
  * what a parallel loop computes for an index depends on that index alone. */
 
-/* Starts with `count` threads; 0 takes OMP_NUM_THREADS if set, else the physical cores this process may run on.
- * Returns the number in force. Products stay single-threaded in each (blas_start). */
+#define THREADS_MOST 1024
+
+/* Starts with `count` threads (THREADS_MOST at most); 0 takes OMP_NUM_THREADS if set, else the physical cores this process
+ * may run on. Returns the number in force. Products stay single-threaded in each (blas_start). */
 int threads_start(int count);
 
 int threads_count(void);
 int threads_self(void);    /* 0 .. threads_count() - 1 */
 bool threads_openmp(void); /* was the program built with OpenMP? */
 
-/* Calls body(index, thread, data) for every index of 0 .. count - 1; indices are handed out one by one. Must not be
- * nested. The body runs inside a parallel region even for a single index, where a BLAS call is single-threaded. */
+/* Calls body(index, thread, data) for every index of 0 .. count - 1; each thread has a share of neighbouring ones and takes
+ * from the others' when done. Must not be nested. The body runs inside a parallel region even for a single index, where a
+ * BLAS call is single-threaded. */
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data);
 
 #endif

@@ -57,7 +57,7 @@ struct rotation_gradient {
 
 /* A tile of the T x T logits: some queries by some keys of one head of one sequence. Row r sees the keys of columns
  * [low[r], high[r]); what stands in other columns is ignored. Reals named with a stride are that far apart by row. */
-#define TILE_STRIDE 256 /* reals from one row of a tile to the next; its columns never exceed it */
+#define TILE_STRIDE 512 /* reals from one row of a tile to the next; its columns never exceed it */
 struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
