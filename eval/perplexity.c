@@ -9,7 +9,7 @@
 
 /* Sequences go through the model in lots of about this many tokens: enough to fill the matrix products, and memory
  * grows with the length alone. */
-enum { LOT_TOKENS = 8192 };
+enum { LOT_TOKENS = 16384 };
 
 struct evaluation {
 	const struct eval_request *request;

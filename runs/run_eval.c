@@ -12,6 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What one call has computed so far, and the model it is computed with. */
+struct work {
+	struct model model;
+	struct done {
+		int scaling, length;
+		struct eval_result result;
+	} *done; /* stb_ds array */
+};
+
 /* One scaling's files while they are worked on. */
 struct table {
 	const char *label;
@@ -198,25 +207,50 @@ static void show_progress(void *data, int64_t done, int64_t total)
 	progress_show(&w->progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
 }
 
-static struct err compute(const struct run_evaluation *e, struct model *m, struct table *t, int scaling, int length)
+/* The result of an earlier scaling that gives this length the same zones; NULL if there is none. */
+static const struct done *same_done(const struct run_evaluation *e, const struct work *w, int scaling, int length)
 {
-	TRY(load_model(e, m));
-	struct eval_request request = request_of(e, m, scaling, length);
-	struct eval_result result = { 0 };
+	for (ptrdiff_t i = 0; i < arrlen(w->done); i++)
+		if (w->done[i].length == length && scaling_same(&e->scaling[w->done[i].scaling], &e->scaling[scaling],
+								&e->config->model, e->length[length]))
+			return &w->done[i];
+	return NULL;
+}
+
+static void put(struct table *t, const struct run_evaluation *e, int scaling, int length, const struct eval_result *from)
+{
+	struct eval_result result = *from;
+	struct scaling_request request = scaling_request(&e->scaling[scaling], &e->config->model, e->length[length]);
+	result.factor = scaling_factor(&request);
+	put_rows(t, e, length, &result);
+	put_sequence_rows(t, e, length, &result);
+	t->computed++;
+}
+
+static struct err compute(const struct run_evaluation *e, struct work *w, struct table *t, int scaling, int length)
+{
+	const struct done *same = same_done(e, w, scaling, length);
+	if (same) {
+		put(t, e, scaling, length, &same->result);
+		return OK;
+	}
+	TRY(load_model(e, &w->model));
+	struct eval_request request = request_of(e, &w->model, scaling, length);
+	struct done done = { .scaling = scaling, .length = length };
 	struct watch watch;
 	snprintf(watch.what, sizeof watch.what, "eval %.40s %.40s at %d", run_folder_name(e->folder), t->label,
 		 e->length[length]);
 	progress_start(&watch.progress, watch.what);
-	struct err error = eval_run(&request, show_progress, &watch, &result);
+	struct err error = eval_run(&request, show_progress, &watch, &done.result);
 	progress_end(&watch.progress);
 	t->seconds += clock_seconds() - watch.progress.start;
-	if (!error.code) {
-		put_rows(t, e, length, &result);
-		put_sequence_rows(t, e, length, &result);
-		t->computed++;
+	if (error.code) {
+		eval_result_free(&done.result);
+		return error;
 	}
-	eval_result_free(&result);
-	return error;
+	put(t, e, scaling, length, &done.result);
+	arrput(w->done, done);
+	return OK;
 }
 
 static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
@@ -289,7 +323,7 @@ static void report_reuse(const struct run_evaluation *e, const struct table *t)
 }
 
 /* What stands in the table for this length, computed if it is missing. With `skip`, nothing for what cannot be. */
-static struct err fill_length(const struct run_evaluation *e, struct model *m, struct table *t, int scaling,
+static struct err fill_length(const struct run_evaluation *e, struct work *w, struct table *t, int scaling,
 			      int length, struct row **rows)
 {
 	struct model shape;
@@ -304,19 +338,19 @@ static struct err fill_length(const struct run_evaluation *e, struct model *m, s
 	if (!e->force && there(t, e, length))
 		t->reused++;
 	else
-		TRY(compute(e, m, t, scaling, length));
+		TRY(compute(e, w, t, scaling, length));
 	for (ptrdiff_t i = 0; rows && i < arrlen(t->rows); i++)
 		if (wanted(&t->rows[i], e, length))
 			arrput(*rows, t->rows[i]);
 	return OK;
 }
 
-static struct err evaluate_scaling(const struct run_evaluation *e, struct model *m, int scaling, struct row **rows)
+static struct err evaluate_scaling(const struct run_evaluation *e, struct work *w, int scaling, struct row **rows)
 {
 	struct table t;
 	struct err error = table_open(e, scaling, &t);
 	for (int l = 0; l < e->lengths && !error.code; l++)
-		error = fill_length(e, m, &t, scaling, l, rows);
+		error = fill_length(e, w, &t, scaling, l, rows);
 	if (!error.code)
 		report_reuse(e, &t);
 	struct err written = table_write(e, &t);
@@ -331,10 +365,13 @@ struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 	TRY(run_record_read(e->folder, &record));
 	warn_of_version(e->folder, "trained", record);
 	json_decref(record);
-	struct model m = { 0 };
+	struct work w = { 0 };
 	struct err error = OK;
 	for (int s = 0; s < e->scalings && !error.code; s++)
-		error = evaluate_scaling(e, &m, s, rows);
-	model_close(&m);
+		error = evaluate_scaling(e, &w, s, rows);
+	for (ptrdiff_t i = 0; i < arrlen(w.done); i++)
+		eval_result_free(&w.done[i].result);
+	arrfree(w.done);
+	model_close(&w.model);
 	return error;
 }

@@ -298,24 +298,24 @@ static void test_progress(void **state)
 	(void)state;
 	struct setup s;
 	setup_open(&s, "nope", "none", 5);
-	/* 8192 / 100 = 81 a lot at most: 90 in two lots of 45. */
-	struct eval_request request = request_of(&s, 100, 90);
+	/* 16384 / 100 = 163 a lot at most: 170 in two lots of 85. */
+	struct eval_request request = request_of(&s, 100, 170);
 	struct eval_result r;
 	struct progress p = { 0 };
 	assert_int_equal(eval_run(&request, on_progress, &p, &r).code, ERR_NONE);
 	eval_result_free(&r);
 	assert_int_equal(p.calls, 2);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(p.done[i], (i + 1) * 45 * 100);
-	assert_int_equal(p.total, 90 * 100);
+		assert_int_equal(p.done[i], (i + 1) * 85 * 100);
+	assert_int_equal(p.total, 170 * 100);
 
 	/* A length beyond a lot's tokens goes one sequence at a time. */
 	p = (struct progress){ 0 };
-	request = request_of(&s, 4100, 2);
+	request = request_of(&s, 8200, 2);
 	assert_int_equal(eval_run(&request, on_progress, &p, &r).code, ERR_NONE);
 	eval_result_free(&r);
 	assert_int_equal(p.calls, 2);
-	assert_int_equal(p.done[1], 2 * 4100);
+	assert_int_equal(p.done[1], 2 * 8200);
 	model_close(&s.model);
 }
 

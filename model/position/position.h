@@ -57,7 +57,8 @@ struct rotation_gradient {
 
 /* A tile of the T x T logits: some queries by some keys of one head of one sequence. Row r sees the keys of columns
  * [low[r], high[r]); what stands in other columns is ignored. Reals named with a stride are that far apart by row. */
-#define TILE_STRIDE 512 /* reals from one row of a tile to the next; its columns never exceed it */
+#define TILE_COLUMNS 512 /* at most */
+#define TILE_STRIDE 528  /* reals from one row of a tile to the next; no power of two, so that rows do not share cache sets */
 struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */

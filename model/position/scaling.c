@@ -3,6 +3,7 @@
 #include "model/position/rope.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Adding a scaling: its struct (here, or a file of its own when long), and its line here. */
@@ -159,6 +160,24 @@ double scaling_factor(const struct scaling_request *r)
 {
 	const struct scaling *s = scaling_of(r->method);
 	return s->ratio ? s->ratio(r) : r->factor;
+}
+
+bool scaling_same(const struct method *a, const struct method *b, const struct model_options *o, double length)
+{
+	const struct method *both[2] = { a, b };
+	size_t F = (size_t)(o->width / o->heads) / 2;
+	double factor[2], *inv_freq[2] = { malloc((F + 1) * sizeof(double)), malloc((F + 1) * sizeof(double)) };
+	bool same = inv_freq[0] && inv_freq[1];
+	for (int i = 0; i < 2 && same; i++) {
+		struct scaling_request r = scaling_request(both[i], o, length);
+		same = !scaling_of(both[i])->zones && !scaling_check(both[i], o, length).code && r.rope_theta > 0;
+		if (same)
+			scaling_of(both[i])->frequencies(&r, inv_freq[i], &factor[i]);
+	}
+	same = same && factor[0] == factor[1] && !memcmp(inv_freq[0], inv_freq[1], F * sizeof(double));
+	free(inv_freq[0]);
+	free(inv_freq[1]);
+	return same;
 }
 
 struct err scaling_check(const struct method *scaling, const struct model_options *o, double length)

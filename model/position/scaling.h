@@ -78,6 +78,10 @@ double scaling_factor(const struct scaling_request *r);
 /* Does this scaling have a factor that stands for the length ratio? (none and dynamic do not.) */
 bool scaling_has_factor(const struct method *scaling);
 
+/* Do two scalings give a sequence of this length the same zones to the bit? (Not claimed of those with zones of their
+ * own.) */
+bool scaling_same(const struct method *a, const struct method *b, const struct model_options *options, double length);
+
 /* The base frequencies of a request, rope_theta^(-2m/D). */
 void scaling_base(const struct scaling_request *r, double *inv_freq);
 
