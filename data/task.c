@@ -1,19 +1,17 @@
 #include "data/task.h"
 
-/* A task is a file that defines `task_NAME`, and a row here. */
-#define TASKS    \
-	TASK(recall)
+/* Adding a task: its file, and its line here. */
+#define TASKS(_)  \
+	_(recall)
 
-#define TASK(name) extern const struct task task_##name;
-TASKS
-#undef TASK
+#define DECLARE(name) extern const struct task task_##name;
+TASKS(DECLARE)
 
-#define TASK(name) &task_##name,
-static const struct task *const list[] = { TASKS };
-#undef TASK
+#define ADDRESS(name) &task_##name,
+static const struct task *const list[] = { TASKS(ADDRESS) };
+enum { COUNT = sizeof list / sizeof list[0] };
 
 const struct entry *task_at(int index)
 {
-	int count = sizeof list / sizeof *list;
-	return index >= 0 && index < count ? &list[index]->entry : NULL;
+	return index >= 0 && index < COUNT ? &list[index]->entry : NULL;
 }

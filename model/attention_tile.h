@@ -5,7 +5,7 @@
 
 /* The inside of attention: blocks of rows of one head, tile by tile. Private to attention.c and attention_tile.c. */
 
-#define QUERY_BLOCK 64
+#define QUERY_BLOCK 128
 #define KEY_BLOCK TILE_COLUMNS
 
 /* One thread's scratch. A tile is [QUERY_BLOCK][TILE_STRIDE]. */

@@ -1,5 +1,6 @@
 #include "blas.h"
 
+#include "product.h"
 #include "threads.h"
 
 #include <cblas.h>
@@ -26,9 +27,19 @@ static real clear(int m, int n, real beta, real *c, int ldc)
 	return 1;
 }
 
+/* beta is 0 or 1 wherever the model multiplies; other values are the library's. */
+static bool small(int m, int n, int k, real beta)
+{
+	return (beta == 0 || beta == 1) && product_suits(m, n, k);
+}
+
 void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
+	if (small(m, n, k, beta)) {
+		product_transposed(m, n, k, alpha, a, (size_t)lda, b, ldb, beta != 0, c, ldc);
+		return;
+	}
 	beta = clear(m, n, beta, c, ldc);
 	GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -36,6 +47,10 @@ void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real
 void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
+	if (small(m, n, k, beta)) {
+		product(m, n, k, alpha, a, (size_t)lda, 1, b, ldb, beta != 0, c, ldc);
+		return;
+	}
 	beta = clear(m, n, beta, c, ldc);
 	GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -43,6 +58,10 @@ void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real
 void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
+	if (small(m, n, k, beta)) {
+		product(m, n, k, alpha, a, 1, (size_t)lda, b, ldb, beta != 0, c, ldc);
+		return;
+	}
 	beta = clear(m, n, beta, c, ldc);
 	GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
