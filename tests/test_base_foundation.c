@@ -385,7 +385,9 @@ static void check_product(struct product p)
 static void test_products(void **state)
 {
 	static const int sizes[][3] = { { 1, 1, 1 },  { 3, 5, 7 },    { 17, 1, 31 },
-					{ 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 } };
+					{ 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 },
+					/* Deeper than one pass, and past what our own products take. */
+					{ 13, 40, 600 }, { 9, 300, 300 } };
 	static const double betas[] = { 0, 1, -0.5 };
 	(void)state;
 	assert_ok(blas_start(2));

@@ -17,53 +17,52 @@
 #define SELF_TEST_TOLERANCE 2e-5
 #endif
 
-/* The library's own clearing of C takes longer than this and the product that then adds. */
-static real clear(int m, int n, real beta, real *c, int ldc)
+enum kind { NT, NN, TN };
+
+/* The library's product. Its own clearing of C takes longer than doing so here and letting it add. */
+static void library(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+		    real beta, real *c, int ldc)
 {
-	if (beta != 0)
-		return beta;
-	for (int i = 0; i < m; i++)
+	for (int i = 0; beta == 0 && i < m; i++)
 		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
-	return 1;
+	GEMM(CblasRowMajor, kind == TN ? CblasTrans : CblasNoTrans, kind == NT ? CblasTrans : CblasNoTrans, m, n, k, alpha, a,
+	     lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
 }
 
-/* beta is 0 or 1 wherever the model multiplies; other values are the library's. */
-static bool small(int m, int n, int k, real beta)
+/* Ours, for beta 0 or 1. */
+static void ours(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
+		 real *c, int ldc)
 {
-	return (beta == 0 || beta == 1) && product_suits(m, n, k);
+	size_t row = kind == TN ? 1 : (size_t)lda, column = kind == TN ? (size_t)lda : 1;
+	if (kind == NT)
+		product_transposed(m, n, k, alpha, a, row, b, ldb, beta != 0, c, ldc);
+	else
+		product(m, n, k, alpha, a, row, column, b, ldb, beta != 0, c, ldc);
+}
+
+static void multiply(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+		     real beta, real *c, int ldc)
+{
+	bool suits = (beta == 0 || beta == 1) && product_suits(m, n, k);
+	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	if (small(m, n, k, beta)) {
-		product_transposed(m, n, k, alpha, a, (size_t)lda, b, ldb, beta != 0, c, ldc);
-		return;
-	}
-	beta = clear(m, n, beta, c, ldc);
-	GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(NT, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	if (small(m, n, k, beta)) {
-		product(m, n, k, alpha, a, (size_t)lda, 1, b, ldb, beta != 0, c, ldc);
-		return;
-	}
-	beta = clear(m, n, beta, c, ldc);
-	GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(NN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	if (small(m, n, k, beta)) {
-		product(m, n, k, alpha, a, 1, (size_t)lda, b, ldb, beta != 0, c, ldc);
-		return;
-	}
-	beta = clear(m, n, beta, c, ldc);
-	GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(TN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 struct blas_report blas_report(void)
@@ -79,11 +78,14 @@ struct blas_report blas_report(void)
 	return r;
 }
 
-enum { NT, NN, TN };
 static const char *const product_name[] = { "A B^T", "A B", "A^T B" };
 
+enum { KINDS = 3, SOURCES = 2 };
+static void (*const source[SOURCES])(enum kind, int, int, int, real, const real *, int, const real *, int, real, real *,
+				     int) = { library, ours };
+
 struct self_test {
-	double worst[3];
+	double worst[SOURCES * KINDS];
 };
 
 /* Deterministic values in (-1, 1) with no pattern that hides a transposition. */
@@ -97,7 +99,7 @@ static void fill(real *x, int n, unsigned seed)
 
 /* Greatest error of one product with C = 0.5 op(A) op(B) + beta C, relative to sqrt(k). The rows have gaps, and with
  * beta = 0 the old C is NaN, which must not shine through. */
-static double product_error(int kind, int m, int n, int k, real beta)
+static double product_error(int which, enum kind kind, int m, int n, int k, real beta)
 {
 	enum { ROOM = 160 * 160 };
 	static _Thread_local real a[ROOM], b[ROOM], c[ROOM];
@@ -106,7 +108,7 @@ static double product_error(int kind, int m, int n, int k, real beta)
 	fill(b, ROOM, 7u + (unsigned)n);
 	for (int i = 0; i < m * ldc; i++)
 		c[i] = beta == 0 ? (real)NAN : (real)0.25;
-	(kind == NT ? gemm_nt : kind == NN ? gemm_nn : gemm_tn)(m, n, k, (real)0.5, a, lda, b, ldb, beta, c, ldc);
+	source[which](kind, m, n, k, (real)0.5, a, lda, b, ldb, beta, c, ldc);
 	double worst = 0;
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++) {
@@ -121,7 +123,7 @@ static double product_error(int kind, int m, int n, int k, real beta)
 	return worst;
 }
 
-static void self_test_one(int kind, int thread, void *data)
+static void self_test_one(int test, int thread, void *data)
 {
 	static const int size[][3] = { { 1, 1, 1 },    { 7, 5, 3 },    { 16, 16, 16 }, { 33, 17, 64 },
 				       { 64, 99, 65 }, { 64, 64, 32 }, { 3, 128, 64 },  { 129, 130, 67 } };
@@ -129,10 +131,23 @@ static void self_test_one(int kind, int thread, void *data)
 	(void)thread;
 	for (int i = 0; i < (int)(sizeof size / sizeof size[0]); i++)
 		for (int beta = 0; beta < 2; beta++) {
-			double error = product_error(kind, size[i][0], size[i][1], size[i][2], (real)beta);
-			if (!(error <= t->worst[kind]))
-				t->worst[kind] = error;
+			double error = product_error(test / KINDS, (enum kind)(test % KINDS), size[i][0], size[i][1], size[i][2],
+						     (real)beta);
+			if (!(error <= t->worst[test]))
+				t->worst[test] = error;
 		}
+}
+
+static struct err self_test_failed(int test, double error)
+{
+	struct blas_report r = blas_report();
+	if (test >= KINDS)
+		return err_failed("The compiler made wrong code for this processor: build with another ARCH, as ARCH=x86-64-v3.",
+				  "the product %s is off by %.2g in the start-up self-test", product_name[test % KINDS], error);
+	return err_failed("This build of the library is wrong on this processor: choose other kernels, as with "
+			  "OPENBLAS_CORETYPE=Haswell in the environment, or install a newer one.",
+			  "%s (core %s): the product %s is off by %.2g in the start-up self-test", r.library, r.core,
+			  product_name[test], error);
 }
 
 struct err blas_start(int threads)
@@ -140,14 +155,9 @@ struct err blas_start(int threads)
 	openblas_set_num_threads(1);
 	threads_start(threads);
 	struct self_test t = { .worst = { 0 } };
-	threads_each(3, self_test_one, &t);
-	for (int kind = 0; kind < 3; kind++)
-		if (!(t.worst[kind] <= SELF_TEST_TOLERANCE)) {
-			struct blas_report r = blas_report();
-			return err_failed("This build of the library is wrong on this processor: choose other kernels, "
-					  "as with OPENBLAS_CORETYPE=Haswell in the environment, or install a newer one.",
-					  "%s (core %s): the product %s is off by %.2g in the start-up self-test",
-					  r.library, r.core, product_name[kind], t.worst[kind]);
-		}
+	threads_each(SOURCES * KINDS, self_test_one, &t);
+	for (int test = 0; test < SOURCES * KINDS; test++)
+		if (!(t.worst[test] <= SELF_TEST_TOLERANCE))
+			return self_test_failed(test, t.worst[test]);
 	return OK;
 }

@@ -4,7 +4,7 @@
 #include "err.h"
 #include "real.h"
 
-/* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one
+/* Matrix products: OpenBLAS behind one file, and our own (product.h) where small sizes make them faster. Row-major; ld* are reals from one row to the next. Each call runs on one
  * thread and must come from inside a parallel region (threads_each): the same bits for any number of threads. */
 
 /* C[m][n] = alpha A[m][k] B[n][k]^T + beta C; with beta = 0 the old C is not read. */
