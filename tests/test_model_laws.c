@@ -180,6 +180,28 @@ static void test_shifts(void **state)
 	assert_true(change_under_shift("rope", "dynamic", 1000) > 0.01);
 }
 
+/* An encoding centred on the block of queries gives the same logits wherever blocks end. */
+static void test_centre_drops_out(void **state)
+{
+	struct method decay = method_default(&throwaway_decay.entry);
+	struct model_case longer, shorter;
+	(void)state;
+	open_encoding(&longer, &decay, "none", 1, 150, NULL);
+	open_encoding(&shorter, &decay, "none", 1, 100, NULL);
+	memcpy(shorter.token, longer.token, 100 * sizeof *shorter.token);
+	real *a = case_logits(&longer), *b = case_logits(&shorter);
+	for (int i = 0; i < 100 * CASE_V; i++)
+#ifdef ROPEWALK_DOUBLE
+		assert_close(a[i], b[i], 1e-11);
+#else
+		assert_close(a[i], b[i], 1e-4);
+#endif
+	free(a);
+	free(b);
+	case_close(&longer);
+	case_close(&shorter);
+}
+
 static void test_position_matters(void **state)
 {
 	struct model_case c;
@@ -210,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_threads_change_no_bit),
 		cmocka_unit_test(test_the_same_call_twice),
 		cmocka_unit_test(test_shifts),
+		cmocka_unit_test(test_centre_drops_out),
 		cmocka_unit_test(test_position_matters),
 	};
 	struct err e = blas_start(0);

@@ -323,8 +323,59 @@ const struct position throwaway_frequencies = {
 	.rotate_back = rope_rotate_back,
 };
 
+/* ---- decay: RoPE, q times exp(rate (i - centre)), k times exp(-rate (j - centre)): q.k times exp(rate (i - j)) ---- */
+
+#define RATE (-0.02)
+
+static real decay_of(const struct rotation *r, int row)
+{
+	double exponent = RATE * (r->positions[row] - r->centre);
+	return (real)exp(r->side == SIDE_QUERY ? exponent : -exponent);
+}
+
+static void decay_rotate(const struct rotation *r, const real *from, int from_stride, real *to)
+{
+	rope_rotate(r, from, from_stride, to);
+	for (int row = 0; row < r->rows; row++)
+		vec_scale(to + row * r->D, decay_of(r, row), r->D);
+}
+
+static void decay_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
+			      int d_from_stride, struct rotation_gradient g)
+{
+	real scaled[64];
+	BUG_IF(r->D > 64, "made for small heads");
+	for (int row = 0; row < r->rows; row++) {
+		struct rotation one = *r;
+		one.rows = 1;
+		one.positions += row;
+		one.cosine += row * (r->D / 2);
+		one.sine += row * (r->D / 2);
+		memcpy(scaled, d_to + row * r->D, (size_t)r->D * sizeof(real));
+		vec_scale(scaled, decay_of(r, row), r->D);
+		rope_rotate_back(&one, from + row * from_stride, from_stride, scaled, d_from + row * d_from_stride, d_from_stride,
+				 g);
+	}
+}
+
+static double decay_theta(const struct place *p)
+{
+	(void)p;
+	return 500;
+}
+
+const struct position throwaway_decay = {
+	.entry = { .name = "decay" },
+	.check = rope_check,
+	.rope_theta = decay_theta,
+	.centred = true,
+	.rotate = decay_rotate,
+	.rotate_back = decay_rotate_back,
+};
+
 const struct position *const throwaway_encodings[] = {
-	&throwaway_distance_vectors, &throwaway_forget, &throwaway_contextual, &throwaway_frequencies, NULL,
+	&throwaway_distance_vectors, &throwaway_forget, &throwaway_contextual,
+	&throwaway_frequencies,	     &throwaway_decay,	NULL,
 };
 
 /* ---- two zones of the same queries ---- */

@@ -14,6 +14,9 @@ extern const struct position throwaway_contextual;
 /* Learned inverse frequencies and attention factor: prepares_inv_freq, rotate_back's own gradients. */
 extern const struct position throwaway_frequencies;
 
+/* RoPE whose scores decay with the distance (after Sun et al. 2022): centred on the block of queries. */
+extern const struct position throwaway_decay;
+
 /* All of them, then NULL. */
 extern const struct position *const throwaway_encodings[];
 
