@@ -341,7 +341,9 @@ build/$1/version: build/commit build/$1/flags FORCE
 
 build/$1/runs/version.o: build/$1/version
 build/$1/runs/version.o: EXTRA = @build/$1/version
-build/$1/model/base/vec.o build/$1/model/base/product.o: EXTRA = -ffp-contract=fast
+build/$1/model/base/vec.o: EXTRA = -ffp-contract=fast
+# Its vectors are passed to inlined functions only: no calling convention is involved.
+build/$1/model/base/product.o: EXTRA = -ffp-contract=fast -Wno-psabi
 
 # Warnings are kept beside the object: WERROR=1 compiles what had some again, and they come out in one piece.
 build/$1/%.o: %.c build/$1/flags build/compiler

@@ -26,7 +26,7 @@ void help_usage(FILE *to)
 	const struct command *c;
 	fputs("Usage:\n", to);
 	for (int i = 0; (c = command_at(i)); i++)
-		fprintf(to, "  ropewalk %-8s %-22s %s\n", c->name, c->words, c->help);
+		fprintf(to, "  ropewalk %-7s  %-18s  %s\n", c->name, c->words, c->help);
 	fputs("  ropewalk --version, --help, COMMAND --help\n", to);
 }
 
@@ -67,19 +67,33 @@ static void add_range(const struct option *o, struct text_builder *b)
 		text_add(b, "%s%s", b->size ? " " : "", o->unit);
 }
 
-static void print_option(FILE *to, const struct option_name *n)
+/* The defaults of methods that share the option's name but not its default. */
+static void add_other_defaults(const struct option_name *n, struct text_builder *b)
+{
+	for (int i = 0; n->family && !n->entry && n->family(i); i++) {
+		const struct entry *e = n->family(i);
+		int at = method_find(e, n->option->name);
+		if (at >= 0 && strcmp(e->options[at].initial, n->option->initial))
+			text_add(b, " (%s: %s)", e->name, e->options[at].initial);
+	}
+}
+
+void help_option(FILE *to, const struct option_name *n)
 {
 	char flag[80];
 	snprintf(flag, sizeof flag, *n->option->initial ? "--%s=%s" : "--%s", n->name, n->option->initial);
 	for (char *s = flag; *s && *s != '='; s++)
 		*s = *s == '_' ? '-' : *s;
 	int column = fprintf(to, "  %-30s  ", flag);
+	if (column > 34)
+		column = fprintf(to, "\n%34s", "") - 1;
 	struct text_builder range = { 0 }, b = { 0 };
 	text_add(&range, "%s", "");
 	add_range(n->option, &range);
 	text_add(&b, "%s", n->option->help);
 	if (range.size)
 		text_add(&b, " [%s]", range.data);
+	add_other_defaults(n, &b);
 	if (n->option->aliases)
 		text_add(&b, " (also %s)", n->option->aliases);
 	print_wrapped(to, column, 34, b.data);
@@ -120,7 +134,7 @@ void help_command(const struct command *c, FILE *to)
 		if (strcmp(last, heading(&n)))
 			fprintf(to, "\nOptions of %s:\n", heading(&n));
 		last = heading(&n);
-		print_option(to, &n);
+		help_option(to, &n);
 	}
 	fprintf(to, "\n  %-30s  %s\n", "--config=FILE", "reads options from `name = value` lines");
 	if (c->more)

@@ -20,6 +20,16 @@ static bool is(const struct method *m, const char *name)
 	return !strcmp(m->entry->name, name);
 }
 
+bool reference_knows(const struct entry *e)
+{
+	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope",
+					     "none", "linear", "ntk", "dynamic", "ntk_by_parts", "yarn" };
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(e->name, known[i]))
+			return true;
+	return false;
+}
+
 static double option(const struct method *m, const char *name)
 {
 	int index = method_find(m->entry, name);
@@ -376,15 +386,11 @@ static double surprise(int V, const double *logits, int32_t target)
 double reference_forward(const struct model *m, const struct method *scaling, int B, int T, const double *positions,
 			 const int32_t *token, const int32_t *target, double *logits, double *nll)
 {
-	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope" };
 	const struct model_options *o = &m->options;
 	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
 			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
 	double *at = TAKE(double, T), sum = 0;
-	int name = 0;
-	while (name < 6 && !is(s.encoding, known[name]))
-		name++;
-	if (name == 6)
+	if (!reference_knows(s.encoding->entry))
 		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
 	for (int t = 0; t < T; t++)
 		at[t] = positions ? positions[t] : t;

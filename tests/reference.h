@@ -4,8 +4,11 @@
 #include "model/transformer.h"
 
 /* The oracle: the whole model once more, written from the formulas alone, in double, with plain loops and full T x T
- * matrices. It shares with the program the layout's names and the options' values, and no arithmetic. An encoding or
- * scaling it does not know fails the test, so that none goes unchecked. */
+ * matrices. It shares with the program the layout's names and the options' values, and no arithmetic. What it does
+ * not know it refuses; tests that walk the lists ask first. */
+
+/* Is this encoding or scaling written out here? */
+bool reference_knows(const struct entry *e);
 
 /* Logits [B][T][V] and nll [B][T] (0 where the target is -1; either may be NULL); returns the sum of the nll.
  * positions [T], NULL: 0 .. T - 1; scaling NULL: none. Rows past a learned table are not known for overflow=random. */

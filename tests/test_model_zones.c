@@ -85,6 +85,8 @@ static void zones_of_a_whole_sequence(void **state)
 	struct model_options o = rope_options(500, 16, 64);
 	for (int stride = 1; stride <= 3; stride++)
 		for (int i = 0; scaling_at(i); i++) {
+			if (!reference_knows(scaling_at(i)))
+				continue;
 			struct method m = method_default(scaling_at(i));
 			for (int t = 0; t < 200; t++)
 				positions[t] = stride * t;

@@ -221,7 +221,7 @@ static void test_answers(void **state)
 		{ "list encodings", "alibi" },
 		{ "list scalings", "yarn" },
 		{ "list tasks", "recall" },
-		{ "list options", "rope_theta" },
+		{ "list options", "--rope-theta=500" },
 		{ "list params", "94912" },
 		{ "list params --encoding=t5 --t5-buckets=8", "(8,2)" },
 		{ "list presets", "" },

@@ -1,6 +1,7 @@
 #include "model/layout.h"
 #include "model/position/scaling.h"
 #include "runs/command/command.h"
+#include "runs/help.h"
 #include "runs/preset.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static struct err list_options(const struct config *c)
 	struct option_name n;
 	(void)c;
 	for (int i = 0; option_name_at(&all, i, &n); i++)
-		printf("%-28s %-22s %s\n", n.name, n.option->initial, n.option->help);
+		help_option(stdout, &n);
 	return OK;
 }
 
@@ -113,7 +114,7 @@ static struct err run(struct invocation *in)
 const struct command command_list = {
 	.name = "list",
 	.words = "WHAT",
-	.help = "what there is: encodings, scalings, tasks, options, params, presets",
+	.help = "encodings, scalings, tasks, options, params or presets",
 	.more = "`list params` lays out the model that the options describe.",
 	.least = 1,
 	.most = 1,
