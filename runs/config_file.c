@@ -60,6 +60,7 @@ struct err config_lines_of(const char *path, const char *text, struct config_lin
 	const char *section = NULL;
 	struct err e = OK;
 	int number = 1;
+	text += strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3; /* what some editors begin a text with */
 	for (const char *at = text; *at && !e.code; number++) {
 		size_t length = strcspn(at, "\n");
 		char *copy = stb_reallocate(NULL, length + 1);

@@ -106,6 +106,7 @@ int main(int argc, char **argv)
 {
 	hold_standard_streams();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	position_verify_all();
 	if (argc < 2) {
 		help_usage(stderr);

@@ -135,10 +135,11 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 	if (!io_exists(path))
 		return OK;
 	TRY(io_read(path, &text, &length));
-	struct err e = csv_parse(path, text, &csv);
+	const char *hint = "Remove the file: `ropewalk eval` and `ropewalk study` make it again.";
+	bool text_alone = strlen(text) == length, ended = length && text[length - 1] == '\n';
+	struct err e = text_alone ? csv_parse(path, text, &csv) : err_failed(hint, "%s: holds a NUL byte", path);
 	free(text);
 	TRY(e);
-	const char *hint = "Evaluate again with --force, which replaces the file.";
 	if (!arrlen(csv.record) || !same_header(c, csv.record[0], (int)arrlen(csv.record[0])))
 		e = err_failed(hint, "%s:1: not the columns that this version writes", path);
 	char *row = stb_reallocate(NULL, size);
@@ -149,6 +150,8 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 		else
 			e = err_failed(hint, "%s:%d: a damaged row", path, csv.line[i]);
 	}
+	if (!e.code && !ended)
+		e = err_failed(hint, "%s:%d: the last row is not complete", path, arrlast(csv.line));
 	free(row);
 	csv_free(&csv);
 	return e;

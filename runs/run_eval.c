@@ -77,20 +77,50 @@ struct err run_evaluate_check(const struct run_evaluation *e)
 	return error;
 }
 
+/* Sets the options that one object of the file's metadata names. */
+static struct err set_from(struct config *c, const struct safetensors *file, const char *key)
+{
+	const char *text = safetensors_metadata(file, key), *name;
+	json_t *value, *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	struct err e = OK;
+	json_object_foreach(object, name, value)
+		if (!e.code)
+			e = config_set(c, name, json_is_string(value) ? json_string_value(value) : "", key);
+	json_decref(object);
+	return e;
+}
+
+/* Was the file's model made by the run whose config this is? */
+static struct err check_origin(const struct config *mine, const struct model *m, const char *path)
+{
+	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
+	struct safetensors file = { 0 };
+	struct config theirs;
+	char one[IDENTITY_TEXT], other[IDENTITY_TEXT];
+	TRY(safetensors_read(path, &file));
+	config_init(&theirs, &scope, NULL);
+	theirs.model = m->options;
+	struct err e = set_from(&theirs, &file, "data");
+	if (!e.code)
+		e = set_from(&theirs, &file, "training");
+	safetensors_free(&file);
+	TRY(err_at(e, "%s", path));
+	if (!strcmp(config_identity(mine, LIST_TRAINING, one), config_identity(&theirs, LIST_TRAINING, other)))
+		return OK;
+	return err_usage("Put back the file that belongs there, or train the run again with --force.",
+			 "%s: made with other options than the config beside it says", path);
+}
+
 static struct err load_model(const struct run_evaluation *e, struct model *m)
 {
-	char mine[IDENTITY_TEXT], theirs[IDENTITY_TEXT];
 	if (m->value)
 		return OK;
 	char *path = io_join(e->folder, RUN_MODEL);
-	struct err error = weights_read(path, m);
-	if (!error.code) {
-		struct config other = *e->config;
-		other.model = m->options;
-		if (strcmp(config_identity(e->config, LIST_MODEL, mine), config_identity(&other, LIST_MODEL, theirs)))
-			error = err_usage("Train the run again with --force.",
-					  "%s: made with other options than the config beside it says", path);
-	}
+	struct err error = io_exists(path) ? weights_read(path, m)
+					   : err_usage("Put it back, or move the folder away and train again.",
+						       "%s: is missing, though the run has finished", path);
+	if (!error.code)
+		error = check_origin(e->config, m, path);
 	free(path);
 	return error;
 }
@@ -109,12 +139,13 @@ static bool wanted_sequence(const struct sequence_row *r, const struct run_evalu
 
 static bool there(const struct table *t, const struct run_evaluation *e, int length)
 {
-	bool row = false, sequence = false;
-	for (ptrdiff_t i = 0; i < arrlen(t->rows) && !row; i++)
-		row = wanted(&t->rows[i], e, length);
-	for (ptrdiff_t i = 0; i < arrlen(t->sequences) && !sequence; i++)
-		sequence = wanted_sequence(&t->sequences[i], e, length);
-	return row && sequence;
+	const char *name[EVAL_GROUPS];
+	int64_t groups = eval_group_names(task_of(&e->config->data.task), name), rows = 0, sequences = 0;
+	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++)
+		rows += wanted(&t->rows[i], e, length);
+	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++)
+		sequences += wanted_sequence(&t->sequences[i], e, length);
+	return rows == groups && sequences == groups * e->config->eval.sequences;
 }
 
 /* Takes the rows of this length out, and returns where new ones belong: behind those of lesser lengths. */
@@ -253,6 +284,28 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	return OK;
 }
 
+/* Files that were moved here from another run. */
+static struct err check_owner(const struct run_evaluation *e, const struct table *t)
+{
+	static const char hint[] = "Remove the file: `ropewalk eval` and `ropewalk study` make it again.";
+	const struct config *c = e->config;
+	const char *encoding = label_of(&c->model.encoding);
+	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
+		const struct row *r = &t->rows[i];
+		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
+		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label))
+			return err_failed(hint, "%s: holds results of another run: %s, scaling %s, seed %" PRId64,
+					  t->path, r->encoding, r->scaling, r->seed);
+	}
+	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
+		const struct sequence_row *r = &t->sequences[i];
+		if (r->seed != c->train.seed || strcmp(r->scaling, t->label))
+			return err_failed(hint, "%s: holds results of another run: scaling %s, seed %" PRId64,
+					  t->sequences_path, r->scaling, r->seed);
+	}
+	return OK;
+}
+
 static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
 {
 	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
@@ -261,6 +314,8 @@ static struct err table_open(const struct run_evaluation *e, int scaling, struct
 	struct err error = rows_read(t->path, &t->rows);
 	if (!error.code)
 		error = sequence_rows_read(t->sequences_path, &t->sequences);
+	if (!error.code)
+		error = check_owner(e, t);
 	if (!error.code || !e->force)
 		return error;
 	arrsetlen(t->rows, 0);
@@ -358,9 +413,8 @@ static struct err evaluate_scaling(const struct run_evaluation *e, struct work *
 	return error.code ? error : written;
 }
 
-struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
+static struct err evaluate_locked(const struct run_evaluation *e, struct row **rows)
 {
-	TRY(run_evaluate_check(e));
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
 	warn_of_version(e->folder, "trained", record);
@@ -373,5 +427,15 @@ struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 		eval_result_free(&w.done[i].result);
 	arrfree(w.done);
 	model_close(&w.model);
+	return error;
+}
+
+struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
+{
+	int lock;
+	TRY(run_evaluate_check(e));
+	TRY(io_lock(e->folder, &lock));
+	struct err error = evaluate_locked(e, rows);
+	io_unlock(lock);
 	return error;
 }

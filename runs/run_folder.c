@@ -13,7 +13,10 @@
 #include <time.h>
 #include <xxhash.h>
 
-static const char *const run_files[] = { RUN_RECORD, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
+#define TEMPORARY ".ropewalk-*.tmp" /* what a process that was killed while it wrote has left */
+
+/* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
+static const char *const run_files[] = { TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
 					 "eval-*.csv" };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
@@ -30,7 +33,7 @@ static bool empty(const char *folder)
 	bool found = false;
 	DIR *d = opendir(folder);
 	for (struct dirent *e; !found && d && (e = readdir(d));)
-		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && fnmatch(TEMPORARY, e->d_name, 0);
 	if (d)
 		closedir(d);
 	return !found;
@@ -44,7 +47,13 @@ struct err run_folder_check(const char *path, bool force)
 		return OK;
 	if (!io_is_folder(path))
 		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
-	if (force || empty(path))
+	if (empty(path))
+		return OK;
+	const char *status = run_folder_status(path);
+	if (force && (!strcmp(status, "absent") || !strcmp(status, "a study")))
+		return err_usage("Give another --out: --force replaces runs alone.", "%s: holds other things than a run",
+				 path);
+	if (force)
 		return OK;
 	return err_usage("Give another --out, or --force to replace the run that is there.", "%s: is not empty", path);
 }
@@ -91,12 +100,11 @@ struct err run_folder_create(const char *path, const struct config *c, const cha
 {
 	TRY(run_folder_check(path, force));
 	TRY(io_make_folder(path));
-	if (force)
-		TRY(clear(path));
 	json_t *record = new_record(c);
 	struct err e = run_record_write(path, record);
 	json_decref(record);
 	TRY(e);
+	TRY(clear(path));
 	struct text_builder text = { 0 };
 	text_add(&text, "%s\n", command_line);
 	e = write_file(path, RUN_COMMAND, text.data);
@@ -126,6 +134,11 @@ static struct err check_finished(const char *folder, const char *path)
 	if (!strcmp(status, "absent"))
 		return err_usage("Give the folder that `ropewalk train` made, or the model.safetensors in it.",
 				 "%s: not a run: %s has no %s", path, folder, RUN_RECORD);
+	if (!strcmp(status, "damaged")) {
+		json_t *record;
+		TRY(run_record_read(folder, &record));
+		json_decref(record);
+	}
 	if (strcmp(status, "finished"))
 		return err_usage(!strcmp(status, "running") ? "Wait until it has finished, or train again with --force."
 							    : "Train it again with --force.",
@@ -168,7 +181,7 @@ struct err run_record_read(const char *folder, json_t **record)
 	struct err e = io_read(path, &text, &size);
 	*record = e.code ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 	if (!e.code && !json_is_object(*record))
-		e = err_failed("Train the run again with --force.", "%s: damaged: line %d: %s", path,
+		e = err_usage("Train the run again with --force.", "%s: damaged: line %d: %s", path,
 			       *record ? 1 : error.line, *record ? "not an object" : error.text);
 	if (e.code) {
 		json_decref(*record);
@@ -220,8 +233,17 @@ const char *run_folder_status(const char *folder)
 	return status;
 }
 
+/* "." and ".." say nothing of the folder's name. */
+static bool ends_in_dots(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+	return !strcmp(last, ".") || !strcmp(last, "..");
+}
+
 const char *run_folder_name(const char *path)
 {
+	char *resolved = ends_in_dots(path) ? realpath(path, NULL) : NULL;
+	path = resolved ? resolved : path;
 	size_t length = strlen(path);
 	while (length > 1 && path[length - 1] == '/')
 		length--;
@@ -231,6 +253,7 @@ const char *run_folder_name(const char *path)
 	char *name = strndup(path + start, length - start);
 	const char *kept = text_keep(name);
 	free(name);
+	free(resolved);
 	return kept;
 }
 

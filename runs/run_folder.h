@@ -16,11 +16,13 @@
 #define RUN_TIMING "timing.jsonl"
 #define RUN_RECORD "record.json"
 
-/* Usage error unless a run can be made here: the folder is absent or empty, or `force`. Touches nothing. */
+/* Usage error unless a run can be made here: the folder is absent or empty, or holds a run and
+ * `force` is set. Touches nothing. */
 struct err run_folder_check(const char *path, bool force);
 
 /* Makes the folder, with its config, command and a record: version_json, status "running", started, identity. With
- * `force` removes the files listed above first; other files are never touched. */
+ * `force` replaces the record first and then removes the other files listed above; what is not
+ * listed is never touched. */
 struct err run_folder_create(const char *path, const struct config *c, const char *command_line, bool force);
 
 /* The config of a run: model, data and train are read from the folder; the rest of `c` stays. `path` may also be that

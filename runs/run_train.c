@@ -145,11 +145,9 @@ static struct err record_end(const char *folder, const struct err *e, const stru
 	return run_record_update(folder, more);
 }
 
-struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
-		     struct run_trained *out)
+static struct err train_locked(const char *path, const struct config *c, const char *command_line, const char *what,
+			       struct run_trained *out)
 {
-	*out = (struct run_trained){ 0 };
-	TRY(run_train_check(c, NULL));
 	TRY(run_folder_create(path, c, command_line, c->run.force));
 	struct running r = { .trained = out };
 	r.log_path = io_join(path, RUN_LOG);
@@ -163,4 +161,18 @@ struct err run_train(const char *path, const struct config *c, const char *comma
 	free(r.log_path);
 	free(r.timing_path);
 	return e.code ? e : recorded;
+}
+
+struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
+		     struct run_trained *out)
+{
+	int lock;
+	*out = (struct run_trained){ 0 };
+	TRY(run_train_check(c, NULL));
+	TRY(run_folder_check(path, c->run.force));
+	TRY(io_make_folder(path));
+	TRY(io_lock(path, &lock));
+	struct err e = train_locked(path, c, command_line, what, out);
+	io_unlock(lock);
+	return e;
 }

@@ -185,7 +185,7 @@ static void test_damaged_files(void **state)
 	program_put("alibi/config", "layers = two\n", 13);
 	program_refuses("eval alibi --multiples=1", "alibi/config:1: layers", NULL);
 	program_put("alibi/record.json", "{", 1);
-	program_refuses("eval alibi --multiples=1", "alibi", "status is damaged");
+	program_refuses("eval alibi --multiples=1", "alibi/record.json", "damaged");
 	free(other);
 	free(data);
 }

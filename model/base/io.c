@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -313,6 +314,31 @@ struct err io_make_folder(const char *path)
 		e = make_one(path);
 	text_builder_free(&b);
 	return e;
+}
+
+struct err io_lock(const char *folder, int *lock)
+{
+	*lock = try_open(folder, O_RDONLY | O_DIRECTORY);
+	if (*lock < 0)
+		return failure(errno, folder, "cannot be locked");
+	if (!flock(*lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return OK;
+	close(*lock);
+	*lock = -1;
+	return err_failed("Wait until it has finished, or choose another folder.",
+			  "%.400s: another process of ropewalk is at work there", folder);
+}
+
+void io_unlock(int lock)
+{
+	if (lock >= 0)
+		close(lock);
+}
+
+bool io_same(const char *a, const char *b)
+{
+	struct stat one, other;
+	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 bool io_exists(const char *path)

@@ -26,6 +26,12 @@ struct err io_append(const char *path, const void *data, size_t size);
 /* Makes a folder and, if need be, its parents. An existing folder is fine. */
 struct err io_make_folder(const char *path);
 
+/* Keeps other processes of this program out of a folder until io_unlock, or until this process ends in whatever way: an
+ * error if one of them has it. Where the file system knows no locks, nobody is kept out. */
+struct err io_lock(const char *folder, int *lock);
+void io_unlock(int lock);
+
+bool io_same(const char *a, const char *b); /* both exist and are one file, whatever the paths */
 bool io_exists(const char *path);
 bool io_is_folder(const char *path);
 struct err io_remove(const char *path); /* a file that does not exist is fine */

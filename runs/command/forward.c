@@ -1,4 +1,5 @@
 #include "model/base/arena.h"
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/weights.h"
 #include "runs/command/command.h"
@@ -349,12 +350,15 @@ static struct err compute(const struct forward_options *o, const struct input *i
 	return e;
 }
 
-static struct err check_files(const struct forward_options *o)
+static struct err check_files(const struct forward_options *o, const char *model)
 {
 	if (!*o->tokens)
 		return err_usage("Write --tokens=IN.safetensors.", "forward: --tokens is missing");
 	if (!*o->output)
 		return err_usage("Write --output=OUT.safetensors.", "forward: --output is missing");
+	if (io_same(o->output, model) || io_same(o->output, o->tokens))
+		return err_usage("Give another --output.", "%s: the output would replace %s", o->output,
+				 io_same(o->output, model) ? "the model" : "the tokens");
 	return OK;
 }
 
@@ -379,7 +383,7 @@ static struct err run(struct invocation *invocation)
 	struct input in = { 0 };
 	struct model m = { 0 };
 	TRY(config_finish(c, true));
-	TRY(check_files(c->own));
+	TRY(check_files(c->own, invocation->word[0]));
 	struct err e = work(c, invocation->word[0], &in, &m);
 	input_free(&in);
 	model_close(&m);

@@ -351,7 +351,9 @@ bool cell_possible(const struct cell *c, int scaling, int length)
 bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 {
 	const struct eval_options *eval = &c->config.eval;
-	return row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
+	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
+	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
+	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
 }
 

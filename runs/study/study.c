@@ -1,6 +1,7 @@
 #include "runs/study/study.h"
 
 #include "model/base/arena.h"
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
 #include "runs/run_eval.h"
@@ -30,12 +31,14 @@ struct plan {
 	int training, evaluating, finished, other_version;
 };
 
+/* A row of every group? */
 static bool have_row(const struct row *rows, const struct cell *c, int scaling, int length)
 {
+	const char *name[EVAL_GROUPS];
+	int found = 0;
 	for (int i = 0; i < arrlen(rows); i++)
-		if (rows[i].length == length && cell_owns(c, scaling, &rows[i]))
-			return true;
-	return false;
+		found += rows[i].length == length && cell_owns(c, scaling, &rows[i]);
+	return found == eval_group_names(task_of(&c->config.data.task), name);
 }
 
 /* Marks the lengths that one scaling lacks. */
@@ -251,19 +254,28 @@ static struct err work(const struct plan *plan, int *failed)
 	return OK;
 }
 
+/* With the folder locked, if it is there already; else it is locked when it has been made. */
+static struct err plan_and_work(const struct study_job *job, struct plan *plan, int *lock, int *failed)
+{
+	TRY(plan_make(plan));
+	plan_print(plan);
+	TRY(io_make_folder(job->folder));
+	if (*lock < 0)
+		TRY(io_lock(job->folder, lock));
+	TRY(study_folder_write(job->folder, job->study, job->command_line));
+	return work(plan, failed);
+}
+
 struct err study_run(const struct study_job *job, int *failed)
 {
 	struct plan plan = { .job = job };
+	int lock = -1;
 	*failed = 0;
-	struct err e = study_folder_check(job->folder);
-	if (!e.code)
-		e = plan_make(&plan);
-	if (!e.code) {
-		plan_print(&plan);
-		e = study_folder_write(job->folder, job->study, job->command_line);
-	}
-	if (!e.code)
-		e = work(&plan, failed);
+	TRY(study_folder_check(job->folder));
+	if (io_exists(job->folder))
+		TRY(io_lock(job->folder, &lock));
+	struct err e = plan_and_work(job, &plan, &lock, failed);
+	io_unlock(lock);
 	plan_free(&plan);
 	return e;
 }

@@ -55,13 +55,27 @@ static struct err check_identity(const char *path, const struct cell *c)
 	return e;
 }
 
+/* A record that cannot be read is no reason to compute anew, and so to remove, what may be a finished model. */
+static struct err check_record(const char *path)
+{
+	json_t *record;
+	if (strcmp(run_folder_status(path), "damaged"))
+		return OK;
+	struct err e = run_record_read(path, &record);
+	json_decref(record);
+	snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
+	return e;
+}
+
 struct err study_folder_find(const char *folder, const struct cell *c, char **path, enum cell_status *status)
 {
 	char *entry = entry_with(folder, c->identity);
 	*path = io_join(folder, entry ? entry : c->name);
 	*status = entry ? status_of(*path) : CELL_ABSENT;
+	struct err e = entry ? check_record(*path) : OK;
 	free(entry);
-	struct err e = *status >= CELL_FINISHED ? check_identity(*path, c) : OK;
+	if (!e.code)
+		e = *status >= CELL_FINISHED ? check_identity(*path, c) : OK;
 	if (e.code) {
 		free(*path);
 		*path = NULL;
@@ -72,7 +86,7 @@ struct err study_folder_find(const char *folder, const struct cell *c, char **pa
 static bool has_file(const char *folder, const char *name)
 {
 	char *path = io_join(folder, name);
-	bool there = io_exists(path);
+	bool there = io_exists(path) && !io_is_folder(path);
 	free(path);
 	return there;
 }
