@@ -199,6 +199,30 @@ static void only_rope_takes_a_scaling(void **state)
 	assert_err(check("yarn", &alibi, 16), ERR_USAGE, "alibi");
 }
 
+static bool same(const char *a, const char *b, double length)
+{
+	struct model_options o = small_options("rope");
+	struct method first = scaling_named(a), second = scaling_named(b);
+	return scaling_same(&first, &second, &o, length);
+}
+
+/* An evaluation takes the result of equal zones; so only equal numbers may be called the same. */
+static void what_is_the_same(void **state)
+{
+	struct model_options alibi = small_options("alibi");
+	struct method none = scaling_named("none"), ntk = scaling_named("ntk");
+	(void)state;
+	assert_true(same("none", "linear", 16));
+	assert_true(same("none", "yarn", 16));
+	assert_false(same("none", "linear", 32));
+	assert_true(same("ntk", "ntk(factor=2)", 32));
+	assert_false(same("ntk", "ntk(factor=2)", 64));
+	assert_false(same("ntk(factor=2)", "linear(factor=2)", 32));
+	assert_false(same("ntk_by_parts(factor=2,ramp=pairs)", "yarn(factor=2)", 32)); /* the attention factor */
+	assert_false(same("dynamic", "ntk", 32));                                      /* zones of its own */
+	assert_false(scaling_same(&none, &ntk, &alibi, 16));
+}
+
 /* ---- Whole models. ---- */
 
 /* Within the trained length a factor left to itself is 1, and so is dynamic's ratio; beyond it they act. */
@@ -230,6 +254,7 @@ int main(void)
 		cmocka_unit_test(dynamic_forgets),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(only_rope_takes_a_scaling),
+		cmocka_unit_test(what_is_the_same),
 		cmocka_unit_test(within_the_trained_length_auto_is_none),
 	};
 	struct err e = blas_start(1);
