@@ -120,8 +120,8 @@ static struct err evaluation_open(struct evaluation *e)
 	TRY(arena_reserve(&e->memory, measure.used, "an evaluation"));
 	place(&e->memory, e);
 	TRY(result_open(r, e->result));
-	double reach = e->batch.positions[r->length - 1] + 1;
-	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, reach);
+	e->result->reach = e->batch.positions[r->length - 1] + 1;
+	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, e->result->reach);
 	e->result->factor = scaling_factor(&scaling);
 	return OK;
 }

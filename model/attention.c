@@ -1,9 +1,7 @@
 #include "model/attention.h"
 
 #include "model/attention_tile.h"
-#include "model/base/blas.h"
 #include "model/base/threads.h"
-#include "model/base/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,7 +65,8 @@ static void angle_job(int index, int thread, void *data)
 static void enter_group(struct attention *a, int group)
 {
 	int together = 1;
-	while (group + together < a->zones->count && a->zones->zone[group + together].begin == a->zones->zone[group].begin)
+	while (group + together < a->zones->count &&
+	       a->zones->zone[group + together].begin == a->zones->zone[group].begin)
 		together++;
 	bool fresh = a->angles_of == group && !a->learns_frequencies;
 	a->group = group;

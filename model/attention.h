@@ -36,8 +36,8 @@ struct attention_layer {
 /* Makes the table of this layer (`prepare`), then the output. Not inside a parallel region. */
 void attention_forward(struct attention *a, const struct attention_layer *l);
 
-/* d_output [N][C] (0 where not wanted) -> d_qkv [N][3C], overwritten; d_gate [N][H][gate_reals], overwritten; adds to the encoding's
- * parameter gradients. */
+/* d_output [N][C] (0 where not wanted) -> d_qkv [N][3C], overwritten; d_gate [N][H][gate_reals], overwritten; adds to
+ * the encoding's parameter gradients. */
 void attention_backward(struct attention *a, const struct attention_layer *l, const real *d_output, real *d_qkv,
 			real *d_gate, struct place_gradients own);
 

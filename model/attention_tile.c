@@ -145,7 +145,7 @@ static struct block block_of(const struct attention_head *h, int first, int last
 {
 	const struct zone *z = &h->a->zones->zone[h->a->group];
 	struct block b = { .first = first, .last = last, .begin = z->begin,
-			   .centre = z->query_position[(first + last) / 2 - z->begin] };
+			   .centre = z->query_position[first + (last - first) / 2 - z->begin] };
 	for (int i = first; i < last; i++)
 		if (!h->wanted || h->wanted[i] >= 0)
 			b.index[b.rows++] = i;
@@ -153,7 +153,8 @@ static struct block block_of(const struct attention_head *h, int first, int last
 }
 
 /* Copies the block's rows out of a range of rows [D] that begins with its first. */
-static void take_rows(const struct attention_head *h, const struct block *b, const real *range, size_t stride, real *rows)
+static void take_rows(const struct attention_head *h, const struct block *b, const real *range, size_t stride,
+		      real *rows)
 {
 	size_t D = (size_t)h->a->D;
 	for (int r = 0; r < b->rows; r++)
@@ -206,7 +207,8 @@ static int visible(struct attention_head *h, const struct block *b, int zone, in
 }
 
 /* Sets up the tile at (block, key) in one zone and computes its raw q.k; false if no row sees any of its keys. */
-static bool enter_tile(struct attention_head *h, const struct block *b, int zone, int key, bool backward, struct work *w)
+static bool enter_tile(struct attention_head *h, const struct block *b, int zone, int key, bool backward,
+		       struct work *w)
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
@@ -225,7 +227,8 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 		.query_gate = h->gate ? h->gate + (size_t)b->first * gates : NULL,
 		.key_gate = h->gate ? h->gate + (size_t)key * gates : NULL, .gate_stride = (int)gates,
 		.table = h->table, .carry = s->carry,
-		.saved = h->saved ? h->saved + (size_t)(b->first * a->saved_reals) : NULL, .scale = a->scale, .backward = backward,
+		.saved = h->saved ? h->saved + (size_t)b->first * (size_t)a->saved_reals : NULL,
+		.scale = a->scale, .backward = backward,
 	};
 	if (a->rotates) {
 		t.k = keys_of(h, s->k, zone) + (size_t)key * (size_t)a->D;
@@ -261,8 +264,8 @@ static int mask_row(const struct tile *t, int r, real *row, int *from)
 	return low < high ? end - start : 0;
 }
 
-/* Logits to unnormalised probabilities, carrying each row's maximum and sum; `correction` is what the accumulator and the
- * sum so far are worth under the new maximum. */
+/* Logits to unnormalised probabilities, carrying each row's maximum and sum; `correction` is what the accumulator and
+ * the sum so far are worth under the new maximum. */
 static void running_softmax(struct attention_thread *s, const struct tile *t)
 {
 	int from[QUERY_BLOCK], count[QUERY_BLOCK];
@@ -330,8 +333,8 @@ void attention_rows(struct attention_head *h, int first, int last)
 			for (int r = 0; r < b.rows; r++)
 				if (s->correction[r] != (real)1)
 					vec_scale(s->accumulator + (size_t)r * (size_t)a->D, s->correction[r], a->D);
-			gemm_nn(b.rows, a->D, w.tile.columns, 1, s->logits, TILE_STRIDE, h->v + (size_t)key * 3 * (size_t)a->C,
-				3 * a->C, 1, s->accumulator, a->D);
+			gemm_nn(b.rows, a->D, w.tile.columns, 1, s->logits, TILE_STRIDE,
+				h->v + (size_t)key * 3 * (size_t)a->C, 3 * a->C, 1, s->accumulator, a->D);
 			if (position->values)
 				position->values(a->place, &w.tile, s->logits, s->accumulator);
 		}
@@ -381,8 +384,8 @@ static struct tile_gradient tile_gradient(struct attention_head *h, const struct
 	return g;
 }
 
-/* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the gradient
- * of the raw q.k; returns what the product of q.k was scaled by. */
+/* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the
+ * gradient of the raw q.k; returns what the product of q.k was scaled by. */
 static real logits_gradient(struct attention_head *h, const struct work *w, struct tile_gradient g)
 {
 	const struct attention *a = h->a;
@@ -390,8 +393,8 @@ static real logits_gradient(struct attention_head *h, const struct work *w, stru
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
 	size_t C = (size_t)a->C;
-	gemm_nt(t->rows, t->columns, t->D, 1, s->d_output, t->D, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0, s->d_logits,
-		TILE_STRIDE);
+	gemm_nt(t->rows, t->columns, t->D, 1, s->d_output, t->D, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0,
+		s->d_logits, TILE_STRIDE);
 	if (position->values_back)
 		position->values_back(a->place, t, s->logits, s->d_output, t->D, s->d_logits, g);
 	for (int r = 0; r < t->rows; r++) {
@@ -421,7 +424,8 @@ static void leave_block(struct attention_head *h, const struct block *b)
 		}
 		memset(s->range, 0, (size_t)(b->last - b->first) * D * sizeof(real));
 		for (int r = 0; r < b->rows; r++)
-			memcpy(s->range + (size_t)(b->index[r] - b->first) * D, rotated + (size_t)r * D, D * sizeof(real));
+			memcpy(s->range + (size_t)(b->index[r] - b->first) * D, rotated + (size_t)r * D,
+			       D * sizeof(real));
 		struct rotation r = rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first, b->centre);
 		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, s->range, d_q, (int)row,
 						rotation_gradient(h));

@@ -63,12 +63,13 @@ struct attention_head {
 struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
 void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
 
-/* Rotates the head's keys for the current group of zones, and takes their gradients back; nothing for encodings that do not
- * rotate. Around a group, or around each block of queries if the encoding is centred. */
+/* Rotates the head's keys for the current group of zones, and takes their gradients back; nothing for encodings that do
+ * not rotate. Around a group, or around each block of queries if the encoding is centred. */
 void attention_enter_keys(struct attention_head *h, double centre);
 void attention_leave_keys(struct attention_head *h, double centre);
 
-/* The wanted queries of first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys. */
+/* The wanted queries of first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys;
+ * then their gradients. */
 void attention_rows(struct attention_head *h, int first, int last);
 void attention_rows_back(struct attention_head *h, int first, int last);
 

@@ -51,8 +51,8 @@ static void head_chunk(int chunk, int thread, void *data)
 	cross_entropy_back(rows, (int)V, t->row_target + first, 1 / (double)t->scored, d_logits);
 	linear_back_input(rows, C, (int)V, d_logits, (int)V, p->value + l->head, 0, s->normed, C);
 	memset(t->d_x + first * t->C, 0, (size_t)rows * t->C * sizeof(real));
-	rmsnorm_back(rows, C, t->x + first * t->C, p->value + l->norm, t->head_rstd + first, s->normed, t->d_x + first * t->C,
-		     d_norm);
+	rmsnorm_back(rows, C, t->x + first * t->C, p->value + l->norm, t->head_rstd + first, s->normed,
+		     t->d_x + first * t->C, d_norm);
 }
 
 static void head_weight_block(int block, int thread, void *data)
@@ -82,8 +82,8 @@ static void unmix_chunk(int chunk, int thread, void *data)
 		swiglu_back(rows, F, a->gate_up + first * 2 * t->F, s->hidden, d_gate_up, s->sigmoid);
 		linear_back_input(rows, C, 2 * F, d_gate_up, 2 * F, p->value + at->gate, 0, s->normed, C);
 		memcpy(to, d_middle, (size_t)rows * t->C * sizeof(real));
-		rmsnorm_back(rows, C, a->middle + first * t->C, p->value + at->post_norm, a->post_rstd + first, s->normed, to,
-			     norm_slot(t, chunk, 1));
+		rmsnorm_back(rows, C, a->middle + first * t->C, p->value + at->post_norm, a->post_rstd + first,
+			     s->normed, to, norm_slot(t, chunk, 1));
 		d_middle = to;
 	}
 	if (!last_layer(t, p->layer)) {
@@ -92,7 +92,8 @@ static void unmix_chunk(int chunk, int thread, void *data)
 	}
 	linear_back_input(rows, C, C, d_middle, C, p->value + at->o, 0, s->normed, C);
 	for (int r = 0; r < rows; r++)
-		memcpy(t->d_output + (size_t)t->row[first + (size_t)r] * t->C, s->normed + (size_t)r * t->C, t->C * sizeof(real));
+		memcpy(t->d_output + (size_t)t->row[first + (size_t)r] * t->C, s->normed + (size_t)r * t->C,
+		       t->C * sizeof(real));
 }
 
 /* The gradient of the stream inside a layer, for rows first .. first + rows - 1 of all: what the last layer has of rows
@@ -192,7 +193,8 @@ static void layer_weights(struct pass *p)
 	if (t->F)
 		sum_norm(t, chunks_of(rows_after_attention(t, p->layer)), 1, p->gradient + at->post_norm);
 	for (int chunk = 0; t->place.position->gate && chunk < t->chunks; chunk++)
-		vec_add(p->gradient + at->position, t->gate_slot + (size_t)chunk * t->position_reals, (int)t->position_reals);
+		vec_add(p->gradient + at->position, t->gate_slot + (size_t)chunk * t->position_reals,
+			(int)t->position_reals);
 }
 
 static void layer_backward(struct pass *p)

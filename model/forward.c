@@ -26,7 +26,8 @@ static void vector_chunk(int chunk, int thread, void *data)
 	struct transformer *t = p->t;
 	int first = chunk * VECTOR_CHUNK, last = first + VECTOR_CHUNK;
 	(void)thread;
-	t->place.position->embed(&t->place, own_parameters(t, 0, p->value), first, last < t->T ? last : t->T, t->vector);
+	t->place.position->embed(&t->place, own_parameters(t, 0, p->value), first, last < t->T ? last : t->T,
+				 t->vector);
 }
 
 static void embed_chunk(int chunk, int thread, void *data)
@@ -53,10 +54,12 @@ static void project_chunk(int chunk, int thread, void *data)
 	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
 	real *normed = a->normed + first * t->C;
 	(void)thread;
-	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed, a->rstd + first);
+	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed,
+		a->rstd + first);
 	linear(rows, C, 3 * C, normed, C, p->value + at->q, 0, a->qkv + first * 3 * t->C, 3 * C);
 	if (t->place.position->gate)
-		t->place.position->gate(&t->place, own_parameters(t, p->layer, p->value), rows, normed, a->gate + first * gates);
+		t->place.position->gate(&t->place, own_parameters(t, p->layer, p->value), rows, normed,
+					a->gate + first * gates);
 }
 
 /* The stream before attention and attention's output, of the wanted rows of the last layer. */

@@ -14,7 +14,8 @@ void layout_add(struct layout *l, enum initialiser initialiser, double deviation
 		const char *format, ...)
 {
 	struct parameter p = {
-		.rows = rows, .columns = columns, .offset = l->size, .size = (size_t)(rows ? rows : 1) * (size_t)columns,
+		.rows = rows, .columns = columns,
+		.offset = l->size, .size = (size_t)(rows ? rows : 1) * (size_t)columns,
 		.initialiser = initialiser, .deviation = deviation, .decayed = decayed,
 	};
 	va_list list;
@@ -91,7 +92,8 @@ static struct err check(const struct model_options *o)
 	const struct position *position = position_of(&o->encoding);
 	if (o->width % o->heads)
 		return err_usage("Choose a width that is a multiple of the heads.",
-				 "heads: %lld does not divide the width %lld", (long long)o->heads, (long long)o->width);
+				 "heads: %lld does not divide the width %lld", (long long)o->heads,
+				 (long long)o->width);
 	if (position->check)
 		TRY(position->check(o, (int)(o->width / o->heads)));
 	return OK;

@@ -13,8 +13,8 @@ void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride,
 	gemm_nn(rows, in, out, 1, d_y, y_stride, w, in, beta, d_x, x_stride);
 }
 
-void linear_back_weight(int rows, int in, const real *d_y, int y_stride, const real *x, int x_stride, int first, int last,
-			real *d_w)
+void linear_back_weight(int rows, int in, const real *d_y, int y_stride, const real *x, int x_stride, int first,
+			int last, real *d_w)
 {
 	gemm_tn(last - first, in, rows, 1, d_y + first, y_stride, x, x_stride, 0, d_w + (long)first * in, in);
 }

@@ -12,9 +12,9 @@ void linear(int rows, int in, int out, const real *x, int x_stride, const real *
 void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, const real *w, real beta, real *d_x,
 		       int x_stride);
 
-/* d_w [first .. last)[in] = d_y[:, first .. last)^T x: some output rows of the weight's gradient, over all `rows` tokens
- * in one product, so that no sum is split. */
-void linear_back_weight(int rows, int in, const real *d_y, int y_stride, const real *x, int x_stride, int first, int last,
-			real *d_w);
+/* d_w [first .. last)[in] = d_y[:, first .. last)^T x: some output rows of the weight's gradient, over all `rows`
+ * tokens in one product, so that no sum is split. */
+void linear_back_weight(int rows, int in, const real *d_y, int y_stride, const real *x, int x_stride, int first,
+			int last, real *d_w);
 
 #endif

@@ -3,9 +3,6 @@
 #include "model/base/threads.h"
 #include "model/transformer_parts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct err model_open(const struct model_options *options, int V, struct model *out)
 {
 	*out = (struct model){ .options = *options, .V = V };
@@ -146,8 +143,8 @@ static struct err check(const struct transformer_request *q, const struct method
 	struct place p = place_of(&q->model->options);
 	double largest = q->positions ? q->positions[q->T - 1] : q->T - 1;
 	if ((int64_t)q->B * q->T > INT32_MAX)
-		return err_usage("Choose a smaller batch or length.", "a batch of %d sequences of %d tokens is too large", q->B,
-				 q->T);
+		return err_usage("Choose a smaller batch or length.",
+				 "a batch of %d sequences of %d tokens is too large", q->B, q->T);
 	if (p.position->reach)
 		TRY(p.position->reach(&p, largest));
 	return scaling_check(scaling, &q->model->options, largest + 1);

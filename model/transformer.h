@@ -50,7 +50,8 @@ struct outcome {
  * positions only, unless `logits` [B][T][V] is given, which then takes all of them. */
 struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits);
 
-/* Gradient of the mean NLL over the scored tokens of the last forward pass, into `gradient` [layout.size], overwritten. */
+/* Gradient of the mean NLL over the scored tokens of the last forward pass, into `gradient` [layout.size], which is
+ * overwritten. No scored token is a BUG. */
 void transformer_backward(struct transformer *t, real *gradient);
 
 #endif

@@ -6,9 +6,9 @@
 #include "model/transformer.h"
 
 /* The inside of a transformer: private to transformer.c (its memory), forward.c and backward.c. N = B T rows. All work
- * but attention's is by row, in chunks whose size depends on the number of rows alone: about ROW_CHUNKS of them while they
- * have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a few threads finish together and weights are not read too
- * often. */
+ * but attention's is by row, in chunks whose size depends on the number of rows alone: about ROW_CHUNKS of them while
+ * they have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a few threads finish together and weights are not read
+ * too often. */
 
 #define ROW_CHUNK 256
 #define ROW_CHUNK_LEAST 64
@@ -49,8 +49,8 @@ struct transformer {
 	struct layer_activations *layer;
 	real *vector; /* [T][C] what the encoding adds to the embeddings */
 
-	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored (or
-	 * all). */
+	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored
+	 * (or all). */
 	int R;
 	int64_t scored;
 	int32_t *row;      /* [R] which rows these are */
@@ -88,8 +88,8 @@ static inline bool last_layer(const struct transformer *t, int layer)
 static inline struct attention_layer attention_layer(const struct transformer *t, int layer)
 {
 	const struct layer_activations *a = &t->layer[layer];
-	return (struct attention_layer){ .own = own_parameters(t, layer, t->model->value), .qkv = a->qkv, .gate = a->gate,
-					 .output = a->output, .lse = a->lse, .saved = a->saved,
+	return (struct attention_layer){ .own = own_parameters(t, layer, t->model->value), .qkv = a->qkv,
+					 .gate = a->gate, .output = a->output, .lse = a->lse, .saved = a->saved,
 					 .wanted = last_layer(t, layer) ? t->wanted : NULL };
 }
 

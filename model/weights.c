@@ -16,7 +16,8 @@ static void checksum(const struct tensor *tensor, int count, char text[33])
 	BUG_IF(!state, "no memory for a checksum");
 	XXH3_128bits_reset(state);
 	for (int i = 0; i < count; i++)
-		XXH3_128bits_update(state, tensor[i].data, (size_t)tensor_items(&tensor[i]) * dtype_size(tensor[i].dtype));
+		XXH3_128bits_update(state, tensor[i].data,
+				    (size_t)tensor_items(&tensor[i]) * dtype_size(tensor[i].dtype));
 	XXH128_hash_t hash = XXH3_128bits_digest(state);
 	XXH3_freeState(state);
 	snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
@@ -111,7 +112,8 @@ static struct err options_of(const json_t *object, struct model_options *options
 struct err weights_options(const struct safetensors *file, struct model_options *options, int *V)
 {
 	const char *format = safetensors_metadata(file, "format"), *text = safetensors_metadata(file, "options");
-	const char *vocabulary = safetensors_metadata(file, "vocabulary"), *layout = safetensors_metadata(file, "rope_layout");
+	const char *vocabulary = safetensors_metadata(file, "vocabulary"),
+		   *layout = safetensors_metadata(file, "rope_layout");
 	int64_t tokens;
 	if (!format || strcmp(format, FORMAT))
 		return err_usage("It was written by another version of the program.", "format %s where %s is read",
@@ -187,8 +189,8 @@ static struct err fill(struct model *m, const struct safetensors *file, const ch
 		const struct tensor *t = find_shaped(file, prefix, &want, !exact);
 		char have[128], need[128];
 		if (!t)
-			return err_usage("Is it a model of this encoding and number of layers?", "tensor %s%s is missing", prefix,
-					 p->name);
+			return err_usage("Is it a model of this encoding and number of layers?",
+					 "tensor %s%s is missing", prefix, p->name);
 		if (!same_shape(t, &want)) {
 			shape_text(t, have);
 			shape_text(&want, need);
@@ -238,8 +240,8 @@ static struct err check_sum(const struct safetensors *file, const struct tensor 
 			 "its data have the checksum %s, and %s was written", sum, written ? written : "none");
 }
 
-struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix, bool exact,
-			struct text_builder *ignored)
+struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix,
+			bool exact, struct text_builder *ignored)
 {
 	const struct tensor **used = NULL;
 	struct err e = fill(m, file, prefix, exact, &used);
@@ -261,10 +263,11 @@ static int64_t side(const struct safetensors *file, const char *prefix, const ch
 static struct err sizes_in_range(const char *path, const struct model_options *options)
 {
 	for (const struct option *o = model_option_rows; o->name; o++) {
-		int64_t value = ((const union option_value *)(const void *)((const char *)options + o->offset))->integer;
+		int64_t value =
+			((const union option_value *)(const void *)((const char *)options + o->offset))->integer;
 		if (o->kind == OPTION_INTEGER && ((double)value < o->least || (double)value > o->most))
-			return err_usage(NULL, "%s: its %s is %lld; %g to %g can be read", path, o->name, (long long)value,
-					 o->least, o->most);
+			return err_usage(NULL, "%s: its %s is %lld; %g to %g can be read", path, o->name,
+					 (long long)value, o->least, o->most);
 	}
 	return OK;
 }

@@ -18,10 +18,10 @@ struct err weights_options(const struct safetensors *file, struct model_options 
 
 /* Fills an open model from the file's tensors, named `prefix` (may be "") and then as in the layout, or by one of the
  * accepted other names (pos_emb.weight, t5.table, t5.layers.N.table). Every tensor of the layout must be there in its
- * shape. With `exact` a tensor that the layout lacks is an error and the checksum must agree; without, the names of such
- * tensors are appended to `ignored` (may be NULL). */
-struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix, bool exact,
-			struct text_builder *ignored);
+ * shape. With `exact` a tensor that the layout lacks is an error and the checksum must agree; without, the names of
+ * such tensors are appended to `ignored` (may be NULL). */
+struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix,
+			bool exact, struct text_builder *ignored);
 
 /* Sizes of a file that is not ours, from the shapes of its tensors: layers, width, hidden, tied, V, and for a learned
  * table train_length; heads, encoding and the rest stay as in `options`. */

@@ -243,15 +243,16 @@ static const struct done *same_done(const struct run_evaluation *e, const struct
 {
 	for (ptrdiff_t i = 0; i < arrlen(w->done); i++)
 		if (w->done[i].length == length && scaling_same(&e->scaling[w->done[i].scaling], &e->scaling[scaling],
-								&e->config->model, e->length[length]))
+								&e->config->model, w->done[i].result.reach))
 			return &w->done[i];
 	return NULL;
 }
 
-static void put(struct table *t, const struct run_evaluation *e, int scaling, int length, const struct eval_result *from)
+static void put(struct table *t, const struct run_evaluation *e, int scaling, int length,
+		const struct eval_result *from)
 {
 	struct eval_result result = *from;
-	struct scaling_request request = scaling_request(&e->scaling[scaling], &e->config->model, e->length[length]);
+	struct scaling_request request = scaling_request(&e->scaling[scaling], &e->config->model, from->reach);
 	result.factor = scaling_factor(&request);
 	put_rows(t, e, length, &result);
 	put_sequence_rows(t, e, length, &result);

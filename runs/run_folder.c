@@ -51,8 +51,8 @@ struct err run_folder_check(const char *path, bool force)
 		return OK;
 	const char *status = run_folder_status(path);
 	if (force && (!strcmp(status, "absent") || !strcmp(status, "a study")))
-		return err_usage("Give another --out: --force replaces runs alone.", "%s: holds other things than a run",
-				 path);
+		return err_usage("Give another --out: --force replaces runs alone.",
+				 "%s: holds other things than a run", path);
 	if (force)
 		return OK;
 	return err_usage("Give another --out, or --force to replace the run that is there.", "%s: is not empty", path);

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LOG_STEPS 50       /* lines of train.jsonl a crash may lose */
 #define TIMING_STEPS 100 /* between lines of timing.jsonl */

@@ -3,8 +3,6 @@
 #include "model/base/blas.h"
 #include "model/base/threads.h"
 
-#include <string.h>
-
 #ifndef ROPEWALK_VERSION
 #define ROPEWALK_VERSION "unknown"
 #endif

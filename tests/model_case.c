@@ -1,12 +1,39 @@
 #include "tests/model_case.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct model_options small_options(const char *encoding)
 {
-	struct model_options o = { .layers = 2, .width = 32, .heads = 2, .hidden = 24, .rms_eps = 1e-5, .train_length = 16 };
+	struct model_options o = {
+		.layers = 2, .width = 32, .heads = 2, .hidden = 24, .rms_eps = 1e-5, .train_length = 16
+	};
 	assert_ok(method_parse("encoding", position_at, encoding, &o.encoding));
 	return o;
+}
+
+struct model_options sized_options(const char *encoding, int width, int heads)
+{
+	struct model_options o = small_options(encoding);
+	o.width = width;
+	o.heads = heads;
+	return o;
+}
+
+struct model_options rope_options(double theta, int D, int train_length)
+{
+	char label[64];
+	snprintf(label, sizeof label, "rope(theta=%.17g)", theta);
+	struct model_options o = sized_options(label, D, 1);
+	o.train_length = train_length;
+	return o;
+}
+
+struct method scaling_named(const char *label)
+{
+	struct method m;
+	assert_ok(method_parse("scaling", scaling_at, label, &m));
+	return m;
 }
 
 /* Tensors that start at zero or one get random values as well, so that every gradient is of ordinary size. */
@@ -24,20 +51,20 @@ static void randomise(struct model *m)
 void case_open(struct model_case *c, const struct model_options *options, const char *scaling, int B, int T,
 	       const double *positions)
 {
-	struct method method;
-	assert_ok(method_parse("scaling", scaling_at, scaling, &method));
+	struct method method = scaling_named(scaling);
 	case_open_method(c, options, &method, B, T, positions);
 }
 
-void case_open_method(struct model_case *c, const struct model_options *options, const struct method *scaling, int B, int T,
-		      const double *positions)
+void case_open_method(struct model_case *c, const struct model_options *options, const struct method *scaling, int B,
+		      int T, const double *positions)
 {
 	size_t N = (size_t)B * (size_t)T;
 	*c = (struct model_case){ .B = B, .T = T, .scaling = *scaling };
 	assert_ok(model_open(options, CASE_V, &c->model));
 	randomise(&c->model);
-	struct transformer_request q = { .model = &c->model, .B = B, .T = T, .positions = positions, .scaling = &c->scaling,
-					 .gradients = true };
+	struct transformer_request q = {
+		.model = &c->model, .B = B, .T = T, .positions = positions, .scaling = &c->scaling, .gradients = true
+	};
 	assert_ok(transformer_open(&q, &c->transformer));
 	c->token = TAKE(int32_t, N);
 	c->target = TAKE(int32_t, N);

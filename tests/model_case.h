@@ -16,13 +16,20 @@ struct model_case {
 
 /* Options of a small model: 2 layers, width 32, 2 heads, hidden 24, train_length 16. */
 struct model_options small_options(const char *encoding);
+/* These with another width and number of heads. */
+struct model_options sized_options(const char *encoding, int width, int heads);
+/* These with rope of one head. */
+struct model_options rope_options(double theta, int D, int train_length);
+
+/* A scaling by its label. */
+struct method scaling_named(const char *label);
 
 /* Opens a model with random weights (so that zero-initialised tensors matter) and a transformer with gradients.
  * About a third of the targets is not scored. `positions` may be NULL. */
 void case_open(struct model_case *c, const struct model_options *options, const char *scaling, int B, int T,
 	       const double *positions);
-void case_open_method(struct model_case *c, const struct model_options *options, const struct method *scaling, int B, int T,
-		      const double *positions);
+void case_open_method(struct model_case *c, const struct model_options *options, const struct method *scaling, int B,
+		      int T, const double *positions);
 void case_close(struct model_case *c);
 
 /* Mean NLL of the case's batch. */

@@ -1,5 +1,8 @@
+/* For nftw. */
+#define _GNU_SOURCE
 #include "tests/support.h"
 
+#include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,4 +37,43 @@ json_t *golden_json(const char *name)
 	if (!root)
 		fail_msg("%s: %s", path, error.text);
 	return root;
+}
+
+json_t *golden_part(json_t *root, size_t index, const char *name)
+{
+	json_t *found = json_object_get(json_array_get(json_object_get(root, "cases"), index), name);
+	assert_non_null(found);
+	return found;
+}
+
+double json_at(const json_t *array, size_t i)
+{
+	const json_t *value = json_array_get(array, i);
+	assert_true(json_is_number(value));
+	return json_number_value(value);
+}
+
+double json_number(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+	assert_true(json_is_number(value));
+	return json_number_value(value);
+}
+
+int folder_make(char path[FOLDER_PATH])
+{
+	const char *below = getenv("TMPDIR");
+	snprintf(path, FOLDER_PATH, "%s/ropewalk-test-XXXXXX", below ? below : "/tmp");
+	return !mkdtemp(path);
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+	(void)status, (void)kind, (void)place;
+	return remove(path);
+}
+
+int folder_remove(const char *path)
+{
+	return nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

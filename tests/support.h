@@ -13,7 +13,7 @@
 #include "model/base/real.h"
 #include "model/base/rng.h"
 
-#include <stdbool.h>
+#include <string.h>
 
 /* What the tests of all folders share; knows model/base alone. */
 
@@ -61,5 +61,16 @@ void fill_below(uint64_t seed, int limit, int32_t *x, size_t count);
 /* A file of tests/golden as JSON; the caller gives it back with json_decref. */
 struct json_t;
 struct json_t *golden_json(const char *name);
+/* Of its case `index`: its settings or what is expected. */
+struct json_t *golden_part(struct json_t *root, size_t index, const char *name);
+/* A number of an array or object, or the test fails. */
+double json_at(const struct json_t *array, size_t i);
+double json_number(const struct json_t *object, const char *key);
+
+#define FOLDER_PATH 256
+
+/* A new folder for files below TMPDIR, and its removal with all it holds; not 0 if that failed. */
+int folder_make(char path[FOLDER_PATH]);
+int folder_remove(const char *path);
 
 #endif

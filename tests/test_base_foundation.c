@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #else
 #define TOLERANCE 2e-6
 #endif
-
-static char *program;
 
 /* ---- errors ---- */
 
@@ -220,111 +217,6 @@ static void test_memory_text(void **state)
 		assert_string_equal(memory_text(cases[i].bytes, text), cases[i].text);
 }
 
-/* ---- threads ---- */
-
-#define INDICES 1000
-
-struct visits {
-	atomic_int count[INDICES];
-	atomic_int strangers; /* calls with a wrong thread number */
-};
-
-static void visit(int index, int thread, void *data)
-{
-	struct visits *v = data;
-	v->count[index]++;
-	v->strangers += thread != threads_self() || thread < 0 || thread >= threads_count();
-}
-
-static void test_threads_each(void **state)
-{
-	static const int threads[] = { 0, 1, 2, 3, 7 }, counts[] = { 0, 1, 2, 3, 8, INDICES };
-	static struct visits v;
-	(void)state;
-	for (int t = 0; t < COUNT(threads); t++) {
-		int started = threads_start(threads[t]);
-		assert_int_equal(started, threads_count());
-		if (threads[t])
-			assert_int_equal(started, threads_openmp() ? threads[t] : 1);
-		assert_true(started >= 1);
-		for (int c = 0; c < COUNT(counts); c++) {
-			memset(&v, 0, sizeof v);
-			threads_each(counts[c], visit, &v);
-			for (int i = 0; i < INDICES; i++)
-				assert_int_equal(v.count[i], i < counts[c]);
-			assert_int_equal(v.strangers, 0);
-		}
-	}
-}
-
-/* Everyone waits until all are there: on one thread that never happens. */
-struct meeting {
-	atomic_int there, alone;
-};
-
-static void meet(int index, int thread, void *data)
-{
-	struct meeting *m = data;
-	(void)index, (void)thread;
-	m->there++;
-	for (int waited = 0; m->there < 3 && waited < 3000; waited++)
-		usleep(1000);
-	m->alone += m->there < 3;
-}
-
-static void test_threads_together(void **state)
-{
-	(void)state;
-	struct meeting m = { 0 };
-	if (threads_start(3) < 3)
-		return;
-	threads_each(3, meet, &m);
-	assert_int_equal(m.alone, 0);
-}
-
-/* What this program prints when it runs itself with --threads=FIRST: the threads of threads_start(0), called after
- * threads_start(FIRST) unless that is 0. */
-static int threads_under(const char *setting, int first)
-{
-	char command[1200], line[64] = "";
-	snprintf(command, sizeof command, "%s '%s' --threads=%d", setting, program, first);
-	FILE *f = popen(command, "r");
-	assert_non_null(f);
-	assert_non_null(fgets(line, sizeof line, f));
-	assert_int_equal(pclose(f), 0);
-	return atoi(line);
-}
-
-static void test_threads_environment(void **state)
-{
-	(void)state;
-	bool openmp = threads_openmp();
-	assert_int_equal(threads_under("OMP_NUM_THREADS=1", 0), 1);
-	assert_int_equal(threads_under("OMP_NUM_THREADS=3", 0), openmp ? 3 : 1);
-	assert_int_equal(threads_under("OMP_NUM_THREADS=5,2", 0), openmp ? 5 : 1);
-	int cores = threads_under("env -u OMP_NUM_THREADS", 0), processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
-	assert_true(cores >= 1 && cores <= processors);
-	/* Not the processors of the machine but those that are allowed. */
-	if (openmp && !system("taskset -c 0 true 2>/dev/null"))
-		assert_int_equal(threads_under("env -u OMP_NUM_THREADS taskset -c 0", 0), 1);
-}
-
-/* A count asked for before is not the environment's. */
-static void test_threads_environment_again(void **state)
-{
-	(void)state;
-	assert_int_equal(threads_under("OMP_NUM_THREADS=2", 4), threads_openmp() ? 2 : 1);
-	assert_int_equal(threads_under("env -u OMP_NUM_THREADS", 4), threads_under("env -u OMP_NUM_THREADS", 0));
-}
-
-static int print_threads(int first)
-{
-	if (first)
-		threads_start(first);
-	printf("%d\n", threads_start(0));
-	return 0;
-}
-
 /* ---- products ---- */
 
 enum { NT, NN, TN };
@@ -442,7 +334,7 @@ static void test_blas_report(void **state)
 	assert_true(!strcmp(r.flavour, "serial") || !strcmp(r.flavour, "pthread") || !strcmp(r.flavour, "openmp"));
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),
@@ -453,16 +345,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_arena_overflow),
 		cmocka_unit_test(test_too_much_memory),
 		cmocka_unit_test(test_memory_text),
-		cmocka_unit_test(test_threads_each),
-		cmocka_unit_test(test_threads_together),
-		cmocka_unit_test(test_threads_environment),
-		cmocka_unit_test(test_threads_environment_again),
 		cmocka_unit_test(test_products),
 		cmocka_unit_test(test_products_threads),
 		cmocka_unit_test(test_blas_report),
 	};
-	program = argv[0];
-	if (argc > 1 && !strncmp(argv[1], "--threads=", 10))
-		return print_threads(atoi(argv[1] + 10));
 	return cmocka_run_group_tests_name("base foundation", tests, NULL, NULL);
 }

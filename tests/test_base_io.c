@@ -1,11 +1,10 @@
 #include "model/base/io.h"
+#include "tests/support.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 #define OLD "the old content\n"
 
-static char folder[256];
+static char folder[FOLDER_PATH];
 
 static char *in_folder(const char *name)
 {
@@ -33,18 +30,15 @@ static char *in_folder(const char *name)
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "%s/ropewalk-io-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	/* Nothing here may wait, whatever it opens. */
 	alarm(60);
-	return !mkdtemp(folder);
+	return folder_make(folder);
 }
 
 static int remove_folder(void **state)
 {
 	(void)state;
-	char command[300];
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	return system(command);
+	return folder_remove(folder);
 }
 
 static int entries(void)
@@ -56,12 +50,6 @@ static int entries(void)
 		count++;
 	closedir(d);
 	return count;
-}
-
-static void assert_ok(struct err e)
-{
-	if (e.code)
-		fail_msg("%s", e.text);
 }
 
 static void assert_error(struct err e, enum err_code code, const char *path, const char *why)

@@ -1,14 +1,11 @@
 #include "model/base/product.h"
-#include "model/base/threads.h"
 #include "tests/support.h"
 
 #include <math.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Our own small products against plain loops in double, on every kind of edge; and the sharing of work by threads. */
+/* Our own small products against plain loops in double, on every kind of edge. */
 
 #ifdef ROPEWALK_DOUBLE
 #define TOLERANCE 1e-13
@@ -27,7 +24,8 @@ static struct factors factors(int m, int n, int k, bool columns, bool transposed
 	struct factors f = { .m = m, .n = n, .k = k, .ldb = (transposed ? k : n) + 3, .ldc = n + 5 };
 	f.a_row = columns ? 1 : (size_t)k + 2;
 	f.a_column = columns ? (size_t)m + 1 : 1;
-	size_t a = (size_t)(m + 2) * (size_t)(k + 2), b = (size_t)(transposed ? n : k) * (size_t)f.ldb, c = (size_t)(m * f.ldc);
+	size_t a = (size_t)(m + 2) * (size_t)(k + 2), b = (size_t)(transposed ? n : k) * (size_t)f.ldb,
+	       c = (size_t)(m * f.ldc);
 	f.a = TAKE(real, a);
 	f.b = TAKE(real, b);
 	f.c = TAKE(real, c);
@@ -89,24 +87,62 @@ static void test_every_edge(void **state)
 				}
 }
 
-/* A row's bits do not depend on which rows it is computed with, nor a column's on its neighbours. */
+/* m by n elements of the whole product, from `row` and `column` on, into `part` [m][n]. */
+static void cut_out(const struct factors *f, int row, int column, int m, int n, bool transposed, bool add, real *part)
+{
+	const real *a = f->a + (size_t)row * f->a_row, *b = f->b + (transposed ? column * f->ldb : column);
+	for (int i = 0; i < m; i++)
+		memcpy(part + i * n, f->before + (row + i) * f->ldc + column, (size_t)n * sizeof *part);
+	if (transposed)
+		product_transposed(m, n, f->k, (real)0.3, a, f->a_row, b, f->ldb, add, part, n);
+	else
+		product(m, n, f->k, (real)0.3, a, f->a_row, f->a_column, b, f->ldb, add, part, n);
+}
+
+/* A row's bits do not depend on which rows it is computed with, nor a column's on its neighbours: every corner of C, so
+ * that an element is met in whole blocks and in each remainder, and single elements. */
+static void check_places(bool columns, bool transposed, bool add)
+{
+	enum { M = 14, N = 37, K = 300 };
+	struct factors f = factors(M, N, K, columns, transposed);
+	real whole[M * N], part[M * N];
+	cut_out(&f, 0, 0, M, N, transposed, add, whole);
+	for (int row = 0; row < M; row++)
+		for (int column = 0; column < N; column += 3) {
+			int m = M - row, n = N - column;
+			cut_out(&f, row, column, m, n, transposed, add, part);
+			for (int i = 0; i < m; i++)
+				assert_memory_equal(part + i * n, whole + (row + i) * N + column,
+						    (size_t)n * sizeof *part);
+			cut_out(&f, row, column, 1, 1, transposed, add, part);
+			assert_memory_equal(part, whole + row * N + column, sizeof *part);
+		}
+	factors_free(&f);
+}
+
 static void test_place_changes_no_bit(void **state)
 {
-	enum { M = 23, N = 45, K = 70 };
-	struct factors f = factors(M, N, K, false, false);
-	real alone[N];
 	(void)state;
-	product(M, N, K, 1, f.a, f.a_row, 1, f.b, f.ldb, false, f.c, f.ldc);
-	for (int i = 0; i < M; i++) {
-		product(1, N, K, 1, f.a + (size_t)i * f.a_row, f.a_row, 1, f.b, f.ldb, false, alone, N);
-		assert_memory_equal(alone, f.c + i * f.ldc, N * sizeof(real));
-		for (int j = 0; j < N; j++) {
-			real one;
-			product(1, 1, K, 1, f.a + (size_t)i * f.a_row, f.a_row, 1, f.b + j, f.ldb, false, &one, 1);
-			assert_true(one == f.c[i * f.ldc + j]);
-		}
+	for (int add = 0; add < 2; add++) {
+		check_places(false, false, add);
+		check_places(true, false, add);
+		check_places(false, true, add);
 	}
-	factors_free(&f);
+}
+
+/* An empty sum is 0, not what C held. */
+static void test_nothing_to_sum(void **state)
+{
+	real a[8] = { 0 }, b[40] = { 0 }, c[2][20];
+	(void)state;
+	for (int add = 0; add < 2; add++)
+		for (int i = 0; i < 20; i++) {
+			memset(c, 0, sizeof c);
+			c[0][i] = c[1][i] = 7;
+			product(1, 20, 0, 2, a, 1, 1, b, 20, add, c[0], 20);
+			product_transposed(1, 20, 0, 2, a, 1, b, 1, add, c[1], 20);
+			assert_true(c[0][i] == (add ? 7 : 0) && c[1][i] == (add ? 7 : 0));
+		}
 }
 
 static void test_nothing_old_shines_through(void **state)
@@ -130,44 +166,14 @@ static void test_suits(void **state)
 	assert_false(product_suits(1, 64, 64));
 }
 
-/* ---- sharing of work ---- */
-
-enum { WORK = 100 };
-static atomic_int met[WORK];
-
-/* All of the work stands in the first share; the others are done at once and take from it. */
-static void uneven(int index, int thread, void *data)
-{
-	volatile double sink = 0;
-	for (int i = 0; i < (index < WORK / 4 ? 200000 : 1); i++)
-		sink += i;
-	atomic_fetch_add(&met[index], 1);
-	(void)thread, (void)data;
-}
-
-static void test_uneven_work(void **state)
-{
-	static const int threads[] = { 1, 2, 3, 4, 7 };
-	(void)state;
-	for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
-		threads_start(threads[t]);
-		for (int i = 0; i < WORK; i++)
-			atomic_store(&met[i], 0);
-		threads_each(WORK, uneven, NULL);
-		for (int i = 0; i < WORK; i++)
-			assert_int_equal(atomic_load(&met[i]), 1);
-	}
-	threads_start(0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_edge),
 		cmocka_unit_test(test_place_changes_no_bit),
+		cmocka_unit_test(test_nothing_to_sum),
 		cmocka_unit_test(test_nothing_old_shines_through),
 		cmocka_unit_test(test_suits),
-		cmocka_unit_test(test_uneven_work),
 	};
 	return cmocka_run_group_tests_name("base product", tests, NULL, NULL);
 }

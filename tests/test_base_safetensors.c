@@ -1,26 +1,22 @@
 #include "model/base/safetensors.h"
 
 #include "model/base/io.h"
+#include "tests/support.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 #define GOLDEN "tests/golden/model_weights.safetensors"
 
-static char folder[256], path[300], other[300];
+static char folder[FOLDER_PATH], path[300], other[300];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "%s/ropewalk-st-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(folder))
+	if (folder_make(folder))
 		return 1;
 	snprintf(path, sizeof path, "%s/a.safetensors", folder);
 	snprintf(other, sizeof other, "%s/b.safetensors", folder);
@@ -31,12 +27,6 @@ static int remove_folder(void **state)
 {
 	(void)state;
 	return io_remove(path).code || io_remove(other).code || remove(folder);
-}
-
-static void assert_ok(struct err e)
-{
-	if (e.code)
-		fail_msg("%s", e.text);
 }
 
 /* Puts bytes into the file as they are, without the care of io_write. Some file systems flush a file to disk when it is

@@ -7,43 +7,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef ROPEWALK_DOUBLE
 #define ROUNDING 1e-13
 #else
 #define ROUNDING 3e-7
 #endif
-
-static double at(const json_t *array, size_t i)
-{
-	const json_t *value = json_array_get(array, i);
-	assert_true(json_is_number(value));
-	return json_number_value(value);
-}
-
-static double number(const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-	assert_true(json_is_number(value));
-	return json_number_value(value);
-}
-
-/* The case of a golden file; its settings or what is expected. */
-static json_t *part(json_t *root, size_t index, const char *name)
-{
-	json_t *found = json_object_get(json_array_get(json_object_get(root, "cases"), index), name);
-	assert_non_null(found);
-	return found;
-}
-
-static struct model_options options_of(const char *encoding, int width, int heads)
-{
-	struct model_options o = small_options(encoding);
-	o.width = width;
-	o.heads = heads;
-	return o;
-}
 
 /* An encoding's logits of one query against `count` keys at these distances, where every q.k is `raw` before it. */
 static void logits_at(const struct model_options *o, const real *table, int head, const double *distances, int count,
@@ -78,7 +47,7 @@ static void logits_at(const struct model_options *o, const real *table, int head
 
 static double slope_of(const char *encoding, int heads, int head)
 {
-	struct model_options o = options_of(encoding, 4 * heads, heads);
+	struct model_options o = sized_options(encoding, 4 * heads, heads);
 	real logits[3];
 	logits_at(&o, NULL, head, (double[]){ 0, 1, 1000 }, 3, 0, logits);
 	assert_true(logits[0] == 0);
@@ -92,21 +61,23 @@ static void alibi_golden(void **state)
 	json_t *root = golden_json("alibi");
 	int slopes = 0, biases = 0;
 	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *e = part(root, i, "expected"), *bias = json_object_get(e, "bias");
-		int heads = (int)number(part(root, i, "settings"), "heads");
+		const json_t *e = golden_part(root, i, "expected"), *bias = json_object_get(e, "bias");
+		int heads = (int)json_number(golden_part(root, i, "settings"), "heads");
 		for (int h = 0; h < heads; h++)
 			if (!bias) {
-				assert_close(slope_of("alibi", heads, h) / at(json_object_get(e, "slopes"), (size_t)h),
+				assert_close(slope_of("alibi", heads, h) /
+						     json_at(json_object_get(e, "slopes"), (size_t)h),
 					     1, ROUNDING);
 				slopes++;
 			} else {
 				const json_t *rows = json_array_get(bias, (size_t)h);
 				for (size_t r = 0; r < json_array_size(rows); r++)
 					for (size_t j = 0; j <= r; j++, biases++) {
-						struct model_options o = options_of("alibi", 4 * heads, heads);
+						struct model_options o = sized_options("alibi", 4 * heads, heads);
 						real logit[2];
 						logits_at(&o, NULL, h, (double[]){ (double)(r - j), 9 }, 2, 3, logit);
-						assert_close(logit[0], 1.5 + at(json_array_get(rows, r), j), ROUNDING);
+						assert_close(logit[0], 1.5 + json_at(json_array_get(rows, r), j),
+							     ROUNDING);
 					}
 			}
 	}
@@ -168,7 +139,7 @@ static void buckets_of(int buckets, int most, const double *distances, int count
 	enum { HEADS = 3 };
 	char label[64];
 	snprintf(label, sizeof label, "t5(buckets=%d,max_distance=%d)", buckets, most);
-	struct model_options o = options_of(label, 4 * HEADS, HEADS);
+	struct model_options o = sized_options(label, 4 * HEADS, HEADS);
 	struct place p = place_of(&o);
 	size_t reals = p.position->table_reals(&p);
 	real *own = TAKE(real, buckets * HEADS), *table = TAKE(real, reals * HEADS), logits[TILE_STRIDE];
@@ -207,19 +178,19 @@ static void t5_golden(void **state)
 	for (int d = 0; d < REACH; d++)
 		every[d] = d;
 	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *s = part(root, i, "settings"), *e = part(root, i, "expected");
+		const json_t *s = golden_part(root, i, "settings"), *e = golden_part(root, i, "expected");
 		const json_t *distances = json_object_get(s, "distances"),
 			     *first = json_object_get(e, "first_distance_of_each_bucket");
-		int buckets = (int)number(s, "num_buckets"), most = (int)number(s, "max_distance");
+		int buckets = (int)json_number(s, "num_buckets"), most = (int)json_number(s, "max_distance");
 		if (!distances)
 			continue;
 		for (size_t d = 0; d < json_array_size(distances); d++)
-			assert_int_equal(bucket_of(buckets, most, at(distances, d)),
-					 at(json_object_get(e, "bucket_causal"), d));
+			assert_int_equal(bucket_of(buckets, most, json_at(distances, d)),
+					 json_at(json_object_get(e, "bucket_causal"), d));
 		buckets_of(buckets, most, every, REACH, bucket);
 		assert_int_equal(json_array_size(first), buckets);
 		for (int d = 0, now = 0; d < REACH; d++) {
-			while (now + 1 < buckets && at(first, (size_t)now + 1) <= d)
+			while (now + 1 < buckets && json_at(first, (size_t)now + 1) <= d)
 				now++;
 			assert_int_equal(bucket[d], now);
 		}
@@ -236,18 +207,19 @@ static void t5_golden_bias(void **state)
 {
 	(void)state;
 	json_t *root = golden_json("t5_bias");
-	const json_t *s = part(root, 3, "settings"), *bias = json_object_get(part(root, 3, "expected"), "bias");
+	const json_t *s = golden_part(root, 3, "settings"),
+		     *bias = json_object_get(golden_part(root, 3, "expected"), "bias");
 	const json_t *given = json_object_get(s, "table");
-	int buckets = (int)number(s, "num_buckets"), heads = (int)number(s, "heads"), T = (int)number(s, "T"),
-	    checked = 0;
+	int buckets = (int)json_number(s, "num_buckets"), heads = (int)json_number(s, "heads"),
+	    T = (int)json_number(s, "T"), checked = 0;
 	char label[64];
-	snprintf(label, sizeof label, "t5(buckets=%d,max_distance=%d)", buckets, (int)number(s, "max_distance"));
-	struct model_options o = options_of(label, 4 * heads, heads);
+	snprintf(label, sizeof label, "t5(buckets=%d,max_distance=%d)", buckets, (int)json_number(s, "max_distance"));
+	struct model_options o = sized_options(label, 4 * heads, heads);
 	struct place p = place_of(&o);
 	size_t reals = p.position->table_reals(&p);
 	real *own = TAKE(real, buckets * heads), *table = TAKE(real, reals * (size_t)heads), logits[TILE_STRIDE];
 	for (int i = 0; i < buckets * heads; i++)
-		own[i] = (real)at(json_array_get(given, (size_t)(i / heads)), (size_t)(i % heads));
+		own[i] = (real)json_at(json_array_get(given, (size_t)(i / heads)), (size_t)(i % heads));
 	p.position->prepare(&p, (struct place_parameters){ .shared = own }, &(struct prepared){ .table = table });
 	for (int h = 0; h < heads; h++)
 		for (int i = 0; i < T; i++) {
@@ -256,10 +228,10 @@ static void t5_golden_bias(void **state)
 				distances[j] = i - j;
 			logits_at(&o, table + (size_t)h * reals, h, distances, i + 1, 3, logits);
 			for (int j = 0; j <= i; j++, checked++)
-				assert_close(
-					logits[j],
-					1.5 + at(json_array_get(json_array_get(bias, (size_t)h), (size_t)i), (size_t)j),
-					ROUNDING);
+				assert_close(logits[j],
+					     1.5 + json_at(json_array_get(json_array_get(bias, (size_t)h), (size_t)i),
+							   (size_t)j),
+					     ROUNDING);
 		}
 	assert_int_equal(checked, heads * T * (T + 1) / 2);
 	free(own);

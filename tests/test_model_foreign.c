@@ -11,13 +11,12 @@
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 #define FOREIGN "tests/golden/model_weights.safetensors"
 
-static char folder[256], other_path[300];
+static char folder[FOLDER_PATH], other_path[300];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "%s/ropewalk-foreign-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(folder))
+	if (folder_make(folder))
 		return -1;
 	snprintf(other_path, sizeof other_path, "%s/other.safetensors", folder);
 	return 0;

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* The backward pass against directional differences: every tensor, every encoding, the throwaway ones, every scaling. In
- * the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
+/* The backward pass against directional differences: every tensor, every encoding, the throwaway ones, every scaling.
+ * In the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
 
 #ifdef ROPEWALK_DOUBLE
 #define LIMIT 1e-7
@@ -16,8 +16,8 @@
 #define DIRECTIONS 1
 #endif
 
-static void check_case(const struct model_options *o, const struct method *scaling, int B, int T, const double *positions,
-		       const char *what)
+static void check_case(const struct model_options *o, const struct method *scaling, int B, int T,
+		       const double *positions, const char *what)
 {
 	struct model_case c;
 	case_open_method(&c, o, scaling, B, T, positions);
@@ -68,8 +68,9 @@ static void test_throwaway_encodings(void **state)
 
 static void test_options_of_encodings(void **state)
 {
-	static const char *const label[] = { "learned(overflow=interpolate)", "learned(overflow=random)", "alibi(slopes=spread)",
-					     "t5(buckets=5,max_distance=40)", "sinusoidal(scale=0.5)", "rope(theta=10000)" };
+	static const char *const label[] = { "learned(overflow=interpolate)", "learned(overflow=random)",
+					     "alibi(slopes=spread)",	      "t5(buckets=5,max_distance=40)",
+					     "sinusoidal(scale=0.5)",	      "rope(theta=10000)" };
 	struct method none = method_default(scaling_at(0));
 	(void)state;
 	for (size_t i = 0; i < sizeof label / sizeof label[0]; i++) {

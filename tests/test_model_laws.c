@@ -45,7 +45,8 @@ static void check_causal(struct model_case *c, int cut)
 		c->token[t] = (c->token[t] + 1 + t % 5) % c->model.V;
 	real *after = case_logits(c);
 	assert_memory_equal(before, after, (size_t)cut * V * sizeof(real));
-	assert_memory_not_equal(before + (size_t)cut * V, after + (size_t)cut * V, (T - (size_t)cut) * V * sizeof(real));
+	assert_memory_not_equal(before + (size_t)cut * V, after + (size_t)cut * V,
+				(T - (size_t)cut) * V * sizeof(real));
 	free(before);
 	free(after);
 }

@@ -20,36 +20,6 @@
 #define ROUNDING 3e-7
 #endif
 
-static double at(const json_t *array, size_t i)
-{
-	const json_t *value = json_array_get(array, i);
-	assert_true(json_is_number(value));
-	return json_number_value(value);
-}
-
-static double number(const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-	assert_true(json_is_number(value));
-	return json_number_value(value);
-}
-
-/* The case of a golden file; its settings or what is expected. */
-static json_t *part(json_t *root, size_t index, const char *name)
-{
-	json_t *found = json_object_get(json_array_get(json_object_get(root, "cases"), index), name);
-	assert_non_null(found);
-	return found;
-}
-
-static struct model_options options_of(const char *encoding, int width, int heads)
-{
-	struct model_options o = small_options(encoding);
-	o.width = width;
-	o.heads = heads;
-	return o;
-}
-
 /* ---- What is added to the embeddings. ---- */
 
 /* Vectors [T][C] of an encoding at these positions. */
@@ -69,19 +39,19 @@ static void sinusoidal_golden(void **state)
 	json_t *root = golden_json("sinusoidal");
 	int checked = 0;
 	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *s = part(root, i, "settings"), *rows = json_object_get(s, "rows");
-		const json_t *wanted = json_object_get(part(root, i, "expected"), "interleaved_paper");
-		int T = (int)json_array_size(wanted), C = (int)number(s, "d_model");
+		const json_t *s = golden_part(root, i, "settings"), *rows = json_object_get(s, "rows");
+		const json_t *wanted = json_object_get(golden_part(root, i, "expected"), "interleaved_paper");
+		int T = (int)json_array_size(wanted), C = (int)json_number(s, "d_model");
 		double positions[16];
 		assert_true(T <= 16);
 		for (int t = 0; t < T; t++)
-			positions[t] = rows ? at(rows, (size_t)t) : t;
+			positions[t] = rows ? json_at(rows, (size_t)t) : t;
 		for (int scaled = 0; scaled < 2; scaled++) {
-			struct model_options o = options_of(scaled ? "sinusoidal" : "sinusoidal(scale=1)", C, 2);
+			struct model_options o = sized_options(scaled ? "sinusoidal" : "sinusoidal(scale=1)", C, 2);
 			real *found = vectors(&o, NULL, T, positions);
 			for (int n = 0; n < T * C; n++, checked++)
 				assert_close(found[n],
-					     at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) *
+					     json_at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) *
 						     (scaled ? sqrt(2) : 1),
 					     fmax(ROUNDING, 1e-12)); /* the largest angle is 2048 */
 			free(found);
@@ -95,12 +65,12 @@ static void sinusoidal_by_hand(void **state)
 {
 	(void)state;
 	static const double wanted[] = { 0, 1, 0, 1, 0.841471, 0.540302, 0.0099998, 0.99995 };
-	struct model_options o = options_of("sinusoidal(scale=1)", 4, 1);
+	struct model_options o = sized_options("sinusoidal(scale=1)", 4, 1);
 	real *found = vectors(&o, NULL, 2, (double[]){ 0, 1 });
 	for (int i = 0; i < 8; i++)
 		assert_close(found[i], wanted[i], 6e-7);
 	free(found);
-	o = options_of("sinusoidal", 64, 2);
+	o = sized_options("sinusoidal", 64, 2);
 	double positions[100], squares = 0;
 	for (int t = 0; t < 100; t++)
 		positions[t] = 1000 + t;
@@ -115,22 +85,22 @@ static void learned_golden(void **state)
 {
 	(void)state;
 	json_t *root = golden_json("learned_absolute");
-	const json_t *s = part(root, 0, "settings"), *e = part(root, 0, "expected");
+	const json_t *s = golden_part(root, 0, "settings"), *e = golden_part(root, 0, "expected");
 	const json_t *table = json_object_get(s, "table"), *x = json_object_get(s, "x"),
 		     *sum = json_object_get(e, "x_plus_pos");
 	int rows = (int)json_array_size(table), T = (int)json_array_size(x);
-	struct model_options o = options_of("learned", 4, 1);
+	struct model_options o = sized_options("learned", 4, 1);
 	real own[64];
 	double positions[16];
 	o.train_length = rows;
 	for (int i = 0; i < rows * 4; i++)
-		own[i] = (real)at(json_array_get(table, (size_t)(i / 4)), (size_t)(i % 4));
+		own[i] = (real)json_at(json_array_get(table, (size_t)(i / 4)), (size_t)(i % 4));
 	for (int t = 0; t < T; t++)
 		positions[t] = t;
 	real *found = vectors(&o, own, T, positions);
 	for (int i = 0; i < T * 4; i++)
-		assert_close(found[i] + (real)at(json_array_get(x, (size_t)(i / 4)), (size_t)(i % 4)),
-			     at(json_array_get(sum, (size_t)(i / 4)), (size_t)(i % 4)), 0); /* multiples of 1/32 */
+		assert_close(found[i] + (real)json_at(json_array_get(x, (size_t)(i / 4)), (size_t)(i % 4)),
+			     json_at(json_array_get(sum, (size_t)(i / 4)), (size_t)(i % 4)), 0); /* multiples of 1/32 */
 	free(found);
 	json_decref(root);
 }
@@ -264,7 +234,7 @@ static void row_of(const json_t *array, size_t t, size_t h, int D, double *x)
 {
 	const json_t *row = json_array_get(json_array_get(array, t), h);
 	for (int d = 0; d < D; d++)
-		x[d] = at(row, (size_t)d);
+		x[d] = json_at(row, (size_t)d);
 }
 
 struct applied {
@@ -284,18 +254,18 @@ static void check_rotated(const struct applied *a, const char *name, const char 
 	const json_t *P = json_object_get(a->expected, "perm_half_from_interleaved");
 	for (int t = 0; t < a->T; t++)
 		for (int h = 0; h < a->heads; h++) {
-			double x[64], wanted[64], turned[64], mixed[64], position = at(a->positions, (size_t)t);
+			double x[64], wanted[64], turned[64], mixed[64], position = json_at(a->positions, (size_t)t);
 			row_of(json_object_get(a->settings, name), (size_t)t, (size_t)h, a->D, x);
 			row_of(json_object_get(a->expected, adjacent), (size_t)t, (size_t)h, a->D, wanted);
 			turn(a->theta, a->D, position, 1, x, turned);
 			for (int d = 0; d < a->D; d++)
 				assert_close(turned[d], wanted[d], tolerance_at(position));
 			for (int d = 0; d < a->D; d++)
-				mixed[(int)at(P, (size_t)d)] = x[d];
+				mixed[(int)json_at(P, (size_t)d)] = x[d];
 			turn(a->theta, a->D, position, 1, mixed, turned);
 			row_of(json_object_get(a->expected, halves), (size_t)t, (size_t)h, a->D, wanted);
 			for (int d = 0; d < a->D; d++)
-				assert_close(turned[(int)at(P, (size_t)d)], wanted[d], tolerance_at(position));
+				assert_close(turned[(int)json_at(P, (size_t)d)], wanted[d], tolerance_at(position));
 		}
 }
 
@@ -305,8 +275,8 @@ static void check_products(const struct applied *a)
 		for (int i = 0; i < a->T; i++)
 			for (int j = 0; j < a->T; j++) {
 				double q[64], k[64], q_turned[64], k_turned[64], dot = 0;
-				double position_i = at(a->positions, (size_t)i),
-				       position_j = at(a->positions, (size_t)j);
+				double position_i = json_at(a->positions, (size_t)i),
+				       position_j = json_at(a->positions, (size_t)j);
 				row_of(json_object_get(a->settings, "q"), (size_t)i, (size_t)h, a->D, q);
 				row_of(json_object_get(a->settings, "k"), (size_t)j, (size_t)h, a->D, k);
 				turn(a->theta, a->D, position_i, 1, q, q_turned);
@@ -315,7 +285,7 @@ static void check_products(const struct applied *a)
 					dot += q_turned[d] * k_turned[d];
 				const json_t *rows =
 					json_array_get(json_object_get(a->expected, "qk_interleaved"), (size_t)h);
-				assert_close(dot, at(json_array_get(rows, (size_t)i), (size_t)j),
+				assert_close(dot, json_at(json_array_get(rows, (size_t)i), (size_t)j),
 					     10 * tolerance_at(fmax(position_i, position_j)));
 			}
 }
@@ -327,16 +297,17 @@ static void rope_golden(void **state)
 	double farthest = 0;
 	assert_int_equal(json_array_size(json_object_get(root, "cases")), 3);
 	for (size_t i = 0; i < 3; i++) {
-		struct applied a = { .settings = part(root, i, "settings"), .expected = part(root, i, "expected") };
-		a.D = (int)number(a.settings, "head_dim");
-		a.heads = (int)number(a.settings, "heads");
-		a.theta = number(a.settings, "base");
+		struct applied a = { .settings = golden_part(root, i, "settings"),
+				     .expected = golden_part(root, i, "expected") };
+		a.D = (int)json_number(a.settings, "head_dim");
+		a.heads = (int)json_number(a.settings, "heads");
+		a.theta = json_number(a.settings, "base");
 		a.positions = json_object_get(a.settings, "positions");
 		a.T = (int)json_array_size(a.positions);
 		check_rotated(&a, "q", "q_interleaved", "q_half");
 		check_rotated(&a, "k", "k_interleaved", "k_half");
 		check_products(&a);
-		farthest = fmax(farthest, at(a.positions, (size_t)a.T - 1));
+		farthest = fmax(farthest, json_at(a.positions, (size_t)a.T - 1));
 	}
 	assert_true(farthest == 1e6);
 	json_decref(root);
@@ -411,7 +382,7 @@ static void odd_head_dim_is_refused(void **state)
 	(void)state;
 	for (int i = 0; position_at(i); i++) {
 		struct layout l = { 0 };
-		struct model_options o = options_of(position_at(i)->name, 6, 2);
+		struct model_options o = sized_options(position_at(i)->name, 6, 2);
 		if (position_of(&o.encoding)->rotate)
 			assert_err(layout_build(&o, CASE_V, &l), ERR_USAGE, "head_dim");
 		else

@@ -19,24 +19,6 @@ struct answer {
 	double inv_freq[PAIRS], attention_factor;
 };
 
-static struct method scaling_named(const char *label)
-{
-	struct method m;
-	assert_ok(method_parse("scaling", scaling_at, label, &m));
-	return m;
-}
-
-static struct model_options rope_options(double theta, int D, int train_length)
-{
-	char label[64];
-	snprintf(label, sizeof label, "rope(theta=%.17g)", theta);
-	struct model_options o = small_options(label);
-	o.width = D;
-	o.heads = 1;
-	o.train_length = train_length;
-	return o;
-}
-
 static struct answer ask(const char *label, double theta, int D, int train_length, double length)
 {
 	struct answer a = { .pairs = D / 2 };

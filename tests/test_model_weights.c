@@ -12,13 +12,12 @@
 
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 
-static char folder[256], model_path[300], other_path[300];
+static char folder[FOLDER_PATH], model_path[300], other_path[300];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "%s/ropewalk-weights-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(folder))
+	if (folder_make(folder))
 		return -1;
 	snprintf(model_path, sizeof model_path, "%s/model.safetensors", folder);
 	snprintf(other_path, sizeof other_path, "%s/other.safetensors", folder);

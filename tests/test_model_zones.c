@@ -10,24 +10,6 @@
 
 enum { PAIRS = 64 };
 
-static struct method scaling_named(const char *label)
-{
-	struct method m;
-	assert_ok(method_parse("scaling", scaling_at, label, &m));
-	return m;
-}
-
-static struct model_options rope_options(double theta, int D, int train_length)
-{
-	char label[64];
-	snprintf(label, sizeof label, "rope(theta=%.17g)", theta);
-	struct model_options o = small_options(label);
-	o.width = D;
-	o.heads = 1;
-	o.train_length = train_length;
-	return o;
-}
-
 /* ---- Zones. ---- */
 
 struct placed {
@@ -146,6 +128,43 @@ static void dynamic_forgets(void **state)
 	case_close(&after);
 }
 
+/* ---- Which scalings are the same at a length. ---- */
+
+/* Inverse frequencies and attention factor of the one zone of a sequence, to the bit. */
+static bool equal_zones(const struct method *a, const struct method *b, const struct model_options *o, int T)
+{
+	double *positions = TAKE(double, (size_t)T);
+	for (int t = 0; t < T; t++)
+		positions[t] = t;
+	struct placed one = place_zones(a, o, T, positions), other = place_zones(b, o, T, positions);
+	const struct zone *x = one.zones.zone, *y = other.zones.zone;
+	size_t F = (size_t)(o->width / o->heads) / 2;
+	bool equal = one.zones.count == 1 && other.zones.count == 1 && x->attention_factor == y->attention_factor &&
+		     !memcmp(x->inv_freq, y->inv_freq, F * sizeof *x->inv_freq);
+	arena_free(&one.memory);
+	arena_free(&other.memory);
+	free(positions);
+	return equal;
+}
+
+static void same_scalings_have_the_same_zones(void **state)
+{
+	(void)state;
+	static const char *const labels[] = {
+		"none",		 "linear",	 "linear(factor=2)",	   "ntk",  "ntk(factor=2)",
+		"ntk(factor=8)", "ntk_by_parts", "ntk_by_parts(factor=2)", "yarn", "yarn(factor=2)"
+	};
+	static const int lengths[] = { 16, 64, 65, 128, 512 };
+	struct model_options o = rope_options(500, 16, 64);
+	for (int l = 0; l < 5; l++)
+		for (int i = 0; i < 10; i++)
+			for (int j = 0; j < 10; j++) {
+				struct method a = scaling_named(labels[i]), b = scaling_named(labels[j]);
+				assert_int_equal(scaling_same(&a, &b, &o, lengths[l]),
+						 equal_zones(&a, &b, &o, lengths[l]));
+			}
+}
+
 /* ---- What is refused. ---- */
 
 static struct err check(const char *label, const struct model_options *o, double length)
@@ -252,6 +271,7 @@ int main(void)
 		cmocka_unit_test(zones_of_a_whole_sequence),
 		cmocka_unit_test(zones_of_blocks),
 		cmocka_unit_test(dynamic_forgets),
+		cmocka_unit_test(same_scalings_have_the_same_zones),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(only_rope_takes_a_scaling),
 		cmocka_unit_test(what_is_the_same),

@@ -1,7 +1,6 @@
 #include "tests/program.h"
 #include "tests/support.h"
 
-#include "model/base/io.h"
 #include "model/base/safetensors.h"
 
 #include <stdio.h>
@@ -138,6 +137,43 @@ static void test_sequences_add_up(void **state)
 	free(sequences);
 }
 
+#define BY_PARTS "ntk_by_parts(factor=4,beta_fast=1e-6,beta_slow=1e-6)"
+
+/* Scalings that give a length equal zones share one computation (at 1: none, linear, ntk; at 8: ntk, ntk(factor=8)),
+ * and yet each one's files are what it gets alone. */
+static void test_equal_scalings_keep_their_own_rows(void **state)
+{
+	(void)state;
+	enum { SCALINGS = 5 };
+	static const char *const label[SCALINGS] = { "none", "linear", "ntk(factor=8)", "ntk", BY_PARTS };
+	static const char *const file[SCALINGS] = {
+		"eval-none-afc5064e", "eval-linear-c05a1a59", "eval-ntk-factor-8--8359aed0", "eval-ntk-186f0d19",
+		"eval-ntk_by_parts-factor-4-beta_fast-1e-06-beta_slow-1e-06--80798d99",
+	};
+	char line[256], path[2][128], *together[SCALINGS][2];
+	program_works("train --config=rope/config --out=equal");
+	program_works("eval equal --multiples=1,8 --sequences=3 --scaling=none,linear,ntk(factor=8),ntk," BY_PARTS);
+	for (int again = 0; again < 2; again++)
+		for (int i = 0; i < SCALINGS; i++) {
+			snprintf(path[0], sizeof path[0], "equal/%s.csv", file[i]);
+			snprintf(path[1], sizeof path[1], "equal/%s-sequences.csv", file[i]);
+			snprintf(line, sizeof line, "eval equal --multiples=1,8 --sequences=3 --scaling=%s --force",
+				 label[i]);
+			if (again)
+				program_works(line);
+			for (int kind = 0; kind < 2; kind++) {
+				char *found = program_file(path[kind], NULL);
+				if (!again) {
+					together[i][kind] = found;
+					continue;
+				}
+				assert_string_equal(found, together[i][kind]);
+				free(together[i][kind]);
+				free(found);
+			}
+		}
+}
+
 static void test_divergence(void **state)
 {
 	(void)state;
@@ -241,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_config_reruns),
 		cmocka_unit_test(test_evaluation_is_kept),
 		cmocka_unit_test(test_sequences_add_up),
+		cmocka_unit_test(test_equal_scalings_keep_their_own_rows),
 		cmocka_unit_test(test_divergence),
 		cmocka_unit_test(test_forward),
 		cmocka_unit_test(test_answers),

@@ -1,4 +1,3 @@
-#include "model/base/io.h"
 #include "model/position/scaling.h"
 #include "runs/arguments.h"
 #include "runs/run_folder.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* nftw */
 #include "model/base/blas.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
@@ -8,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,7 +282,7 @@ static void test_possible(void **state)
 #define TINY_MODEL "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\n"
 #define TINY TINY_MODEL "steps = 2\nmultiples = 1, 2\n"
 
-static char folder[64];
+static char folder[FOLDER_PATH];
 static int trained, evaluated, looked; /* looked: files by sequence that were opened, which evaluation alone does */
 static const char *fail_path; /* writing a model below a path with this in it fails */
 
@@ -301,20 +299,11 @@ static int watch(const char *operation, const char *path)
 	return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *unused, int kind, struct FTW *place)
-{
-	(void)unused;
-	(void)kind;
-	(void)place;
-	return remove(path);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
-	strcpy(folder, "/tmp/ropewalk-study-XXXXXX");
 	io_fault = watch;
-	return !mkdtemp(folder) || blas_start(1).code;
+	return folder_make(folder) || blas_start(1).code;
 }
 
 static int tear_down(void **state)
@@ -322,7 +311,7 @@ static int tear_down(void **state)
 	(void)state;
 	io_fault = NULL;
 	fail_path = NULL;
-	return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	return folder_remove(folder);
 }
 
 static struct err run_silently(const struct study_job *job, int *failed)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* nftw */
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/run_folder.h"
@@ -7,7 +6,6 @@
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,24 +14,15 @@
 #include "tests/support.h"
 
 /* A study whose runs' folders are written by hand, so that every number in a table is known. */
-static char folder[64];
+static char folder[FOLDER_PATH];
 static struct study study;
 static struct grid grid;
 static struct results results;
 
-static int remove_entry(const char *path, const struct stat *unused, int kind, struct FTW *place)
-{
-	(void)unused;
-	(void)kind;
-	(void)place;
-	return remove(path);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
-	strcpy(folder, "/tmp/ropewalk-table-XXXXXX");
-	return !mkdtemp(folder);
+	return folder_make(folder);
 }
 
 static int tear_down(void **state)
@@ -42,7 +31,7 @@ static int tear_down(void **state)
 	results_free(&results);
 	grid_free(&grid);
 	study_free(&study);
-	return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	return folder_remove(folder);
 }
 
 static void build(const char *text)

@@ -25,8 +25,8 @@ static double step(struct model_case *c, const struct train_options *o, int i, s
 
 static void overfit(const char *encoding, int T)
 {
-	const struct train_options o = { .steps = STEPS, .lr = 1e-2, .lr_floor = 0.1, .warmup = 10, .beta1 = 0.9, .beta2 = 0.98,
-					 .adam_eps = 1e-8, .clip = 1 };
+	const struct train_options o = { .steps = STEPS, .lr = 1e-2, .lr_floor = 0.1, .warmup = 10, .beta1 = 0.9,
+					 .beta2 = 0.98, .adam_eps = 1e-8, .clip = 1 };
 	struct model_options options = small_options(encoding);
 	struct model_case c;
 	case_open(&c, &options, "none", 2, T, NULL);

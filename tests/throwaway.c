@@ -14,7 +14,8 @@ static void distance_declare(const struct model_options *o, struct layout *l, in
 {
 	int D = (int)(o->width / o->heads);
 	if (layer >= 0)
-		layout_add(l, INIT_NORMAL, 0.5, false, 2 * DISTANCES, D, "model.layers.%d.self_attn.position.vectors", layer);
+		layout_add(l, INIT_NORMAL, 0.5, false, 2 * DISTANCES, D, "model.layers.%d.self_attn.position.vectors",
+			   layer);
 }
 
 static size_t distance_reals(const struct place *p)
@@ -48,7 +49,8 @@ static void distance_logits(const struct place *p, const struct tile *t, real *l
 	(void)p;
 	for (int r = 0; r < t->rows; r++, logit += TILE_STRIDE)
 		for (int j = t->low[r]; j < t->high[r]; j++)
-			logit[j] = t->scale * (logit[j] + vec_dot(t->q + r * t->q_stride, t->table + distance_row(t, r, j), t->D));
+			logit[j] = t->scale *
+				   (logit[j] + vec_dot(t->q + r * t->q_stride, t->table + distance_row(t, r, j), t->D));
 }
 
 static void distance_logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit,
@@ -103,7 +105,8 @@ static void forget_declare(const struct model_options *o, struct layout *l, int 
 {
 	if (layer < 0)
 		return;
-	layout_add(l, INIT_NORMAL, 0.3, true, (int)o->heads, (int)o->width, "model.layers.%d.self_attn.position.weight", layer);
+	layout_add(l, INIT_NORMAL, 0.3, true, (int)o->heads, (int)o->width, "model.layers.%d.self_attn.position.weight",
+		   layer);
 	layout_add(l, INIT_ONES, 0, false, 0, (int)o->heads, "model.layers.%d.self_attn.position.bias", layer);
 }
 
@@ -117,8 +120,8 @@ static void forget_gate(const struct place *p, struct place_parameters own, int 
 		}
 }
 
-static void forget_gate_back(const struct place *p, struct place_parameters own, int rows, const real *x, const real *gate,
-			     const real *d_gate, real *d_x, struct place_gradients to)
+static void forget_gate_back(const struct place *p, struct place_parameters own, int rows, const real *x,
+			     const real *gate, const real *d_gate, real *d_x, struct place_gradients to)
 {
 	for (int r = 0; r < rows; r++)
 		for (int h = 0; h < p->H; h++) {
@@ -175,8 +178,8 @@ const struct position throwaway_forget = {
 	.logits_back = forget_logits_back,
 };
 
-/* ---- contextual: g = sigmoid(scale q.k); p_ij = sum of g over j <= t <= i; logit = scale q.k + q.e(p), with the smooth
- * e(p) = sum of cos(w p) vectors[w], so that differences meet no kinks ---- */
+/* ---- contextual: g = sigmoid(scale q.k); p_ij = sum of g over j <= t <= i; logit = scale q.k + q.e(p), with the
+ * smooth e(p) = sum of cos(w p) vectors[w], so that differences meet no kinks ---- */
 
 #define WAVES 4
 
@@ -292,7 +295,8 @@ static void frequencies_declare(const struct model_options *o, struct layout *l,
 {
 	int F = (int)(o->width / o->heads / 2);
 	if (layer >= 0)
-		layout_add(l, INIT_NORMAL, 0.5, false, 0, F + 1, "model.layers.%d.self_attn.position.log_inv_freq", layer);
+		layout_add(l, INIT_NORMAL, 0.5, false, 0, F + 1, "model.layers.%d.self_attn.position.log_inv_freq",
+			   layer);
 }
 
 static void frequencies_prepare(const struct place *p, struct place_parameters own, struct prepared *to)
@@ -323,7 +327,8 @@ const struct position throwaway_frequencies = {
 	.rotate_back = rope_rotate_back,
 };
 
-/* ---- decay: RoPE, q times exp(rate (i - centre)), k times exp(-rate (j - centre)): q.k times exp(rate (i - j)) ---- */
+/* ---- decay: RoPE, q times exp(rate (i - centre)), k times exp(-rate (j - centre)), so q.k times exp(rate (i - j))
+ * ---- */
 
 #define RATE (-0.02)
 
@@ -340,8 +345,8 @@ static void decay_rotate(const struct rotation *r, const real *from, int from_st
 		vec_scale(to + row * r->D, decay_of(r, row), r->D);
 }
 
-static void decay_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
-			      int d_from_stride, struct rotation_gradient g)
+static void decay_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to,
+			      real *d_from, int d_from_stride, struct rotation_gradient g)
 {
 	real scaled[64];
 	BUG_IF(r->D > 64, "made for small heads");
@@ -353,8 +358,8 @@ static void decay_rotate_back(const struct rotation *r, const real *from, int fr
 		one.sine += row * (r->D / 2);
 		memcpy(scaled, d_to + row * r->D, (size_t)r->D * sizeof(real));
 		vec_scale(scaled, decay_of(r, row), r->D);
-		rope_rotate_back(&one, from + row * from_stride, from_stride, scaled, d_from + row * d_from_stride, d_from_stride,
-				 g);
+		rope_rotate_back(&one, from + row * from_stride, from_stride, scaled, d_from + row * d_from_stride,
+				 d_from_stride, g);
 	}
 }
 

@@ -1,7 +1,6 @@
 #include "train/loop.h"
 
 #include "data/batch.h"
-#include "model/base/text.h"
 #include "train/adamw.h"
 
 #include <math.h>

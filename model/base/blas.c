@@ -6,7 +6,6 @@
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef ROPEWALK_DOUBLE
@@ -25,13 +24,13 @@ static void library(enum kind kind, int m, int n, int k, real alpha, const real 
 {
 	for (int i = 0; beta == 0 && i < m; i++)
 		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
-	GEMM(CblasRowMajor, kind == TN ? CblasTrans : CblasNoTrans, kind == NT ? CblasTrans : CblasNoTrans, m, n, k, alpha, a,
-	     lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
+	GEMM(CblasRowMajor, kind == TN ? CblasTrans : CblasNoTrans, kind == NT ? CblasTrans : CblasNoTrans, m, n, k,
+	     alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
 }
 
 /* Ours, for beta 0 or 1. */
-static void ours(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
-		 real *c, int ldc)
+static void ours(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+		 real beta, real *c, int ldc)
 {
 	size_t row = kind == TN ? 1 : (size_t)lda, column = kind == TN ? (size_t)lda : 1;
 	if (kind == NT)
@@ -131,8 +130,8 @@ static void self_test_one(int test, int thread, void *data)
 	(void)thread;
 	for (int i = 0; i < (int)(sizeof size / sizeof size[0]); i++)
 		for (int beta = 0; beta < 2; beta++) {
-			double error = product_error(test / KINDS, (enum kind)(test % KINDS), size[i][0], size[i][1], size[i][2],
-						     (real)beta);
+			double error = product_error(test / KINDS, (enum kind)(test % KINDS), size[i][0], size[i][1],
+						     size[i][2], (real)beta);
 			if (!(error <= t->worst[test]))
 				t->worst[test] = error;
 		}
@@ -142,8 +141,9 @@ static struct err self_test_failed(int test, double error)
 {
 	struct blas_report r = blas_report();
 	if (test >= KINDS)
-		return err_failed("The compiler made wrong code for this processor: build with another ARCH, as ARCH=x86-64-v3.",
-				  "the product %s is off by %.2g in the start-up self-test", product_name[test % KINDS], error);
+		return err_failed(
+			"The compiler made wrong code for this processor: build with another ARCH, as ARCH=x86-64-v3.",
+			"the product %s is off by %.2g in the start-up self-test", product_name[test % KINDS], error);
 	return err_failed("This build of the library is wrong on this processor: choose other kernels, as with "
 			  "OPENBLAS_CORETYPE=Haswell in the environment, or install a newer one.",
 			  "%s (core %s): the product %s is off by %.2g in the start-up self-test", r.library, r.core,

@@ -1,8 +1,6 @@
 #ifndef ROPEWALK_ERR_H
 #define ROPEWALK_ERR_H
 
-#include <stdbool.h>
-
 /* An error is a value, built where the facts are and printed by main alone. `code` is the program's exit code. */
 enum err_code { ERR_NONE = 0, ERR_FAILED = 1, ERR_USAGE = 2, ERR_DIVERGED = 3 };
 

@@ -3,6 +3,7 @@
 
 #include "err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The seam between the program and the file system: everything the program reads or writes, standard streams aside,

@@ -1,4 +1,4 @@
-/* Makes a folder's options.def into rows of struct option for the struct named OPTION_STRUCT; undone by option_end.h. */
+/* Makes a folder's options.def into rows of struct option for the struct OPTION_STRUCT; undone by option_end.h. */
 #define ROW_(n, k, i, ls, ms, c, u, r, h, f)                                                                \
 	{ .name = #n, .kind = k, .initial = i, .least = ls, .most = ms, .choices = c, .unit = u, .help = h, \
 	  .results = r, .offset = offsetof(struct OPTION_STRUCT, n), .family = f },

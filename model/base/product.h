@@ -13,10 +13,11 @@
 bool product_suits(int m, int n, int k);
 
 /* C[m][n] = alpha A B + (add ? C : 0), B[k][n] with rows ldb apart, A(i, p) = a[i a_row + p a_column]. */
-void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb, bool add,
-	     real *c, int ldc);
+void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
+	     bool add, real *c, int ldc);
 
-/* The same with B^T, B[n][k]. */
+/* The same with B^T, B[n][k], whose rows' first 256 reals (or k) are 65536 at most in all, as for every size that
+ * suits. */
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
 			real *c, int ldc);
 

@@ -3,6 +3,7 @@
 
 #include "err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -95,7 +95,7 @@ int threads_count(void)
 	return count_;
 }
 
-int threads_self(void)
+static int self(void)
 {
 #ifdef _OPENMP
 	return omp_get_thread_num();
@@ -122,13 +122,13 @@ static struct share share_[THREADS_MOST];
 
 /* Works off its own share, then what is left of the others': the same indices meet the same caches again from loop to
  * loop, and a slow core holds no one up. */
-static void work(int self, void (*body)(int index, int thread, void *data), void *data)
+static void work(int thread, void (*body)(int index, int thread, void *data), void *data)
 {
 	for (int turn = 0; turn < count_; turn++) {
-		struct share *s = &share_[(self + turn) % count_];
+		struct share *s = &share_[(thread + turn) % count_];
 		int index;
 		while ((index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
-			body(index, self, data);
+			body(index, thread, data);
 	}
 }
 
@@ -139,5 +139,5 @@ void threads_each(int count, void (*body)(int index, int thread, void *data), vo
 		share_[t].end = (int)((int64_t)count * (t + 1) / count_);
 	}
 #pragma omp parallel num_threads(count_)
-	work(threads_self(), body, data);
+	work(self(), body, data);
 }

@@ -8,17 +8,16 @@
 
 #define THREADS_MOST 1024
 
-/* Starts with `count` threads (THREADS_MOST at most); 0 takes OMP_NUM_THREADS if set, else the physical cores this process
- * may run on. Returns the number in force. Products stay single-threaded in each (blas_start). */
+/* Starts with `count` threads (THREADS_MOST at most); 0 takes OMP_NUM_THREADS if set, else the physical cores this
+ * process may run on. Returns the number in force. Products stay single-threaded in each (blas_start). */
 int threads_start(int count);
 
-int threads_count(void);
-int threads_self(void);    /* 0 .. threads_count() - 1 */
+int threads_count(void);   /* in force */
 bool threads_openmp(void); /* was the program built with OpenMP? */
 
-/* Calls body(index, thread, data) for every index of 0 .. count - 1; each thread has a share of neighbouring ones and takes
- * from the others' when done. Must not be nested. The body runs inside a parallel region even for a single index, where a
- * BLAS call is single-threaded. */
+/* Calls body(index, thread, data) for every index of 0 .. count - 1; each thread has a share of neighbouring ones and
+ * takes from the others' when done. Must not be nested. The body runs inside a parallel region even for a single index,
+ * where a BLAS call is single-threaded. */
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data);
 
 #endif

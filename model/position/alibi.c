@@ -9,7 +9,8 @@ enum { PUBLISHED, SPREAD };
 static const struct option options[] = {
 	[SLOPES] = { .name = "slopes", .kind = OPTION_CHOICE, .initial = "published", .choices = "published|spread",
 		     .results = true,
-		     .help = "published: 2^(-8(h+1)/H), interleaved where H is no power of two; spread: from 1/2 to 1/256 for "
+		     .help = "published: 2^(-8(h+1)/H), interleaved where H is no power of two; spread: from 1/2 to "
+			     "1/256 for "
 			     "any number of heads" },
 	{ 0 },
 };
@@ -44,7 +45,8 @@ static void logits(const struct place *p, const struct tile *t, real *logit)
 			logit[j] = logit[j] * t->scale - (real)(slope * (t->query_positions[r] - t->key_positions[j]));
 }
 
-static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit, struct tile_gradient g)
+static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit,
+			struct tile_gradient g)
 {
 	(void)p, (void)raw, (void)g;
 	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)

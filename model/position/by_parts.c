@@ -2,33 +2,36 @@
 
 #include <math.h>
 
-/* NTK-by-parts and YaRN (Peng et al. 2023, 2309.00071, sections 3.2 and 3.4): slow pairs are interpolated, fast ones kept,
- * those between blended along a ramp: theta' = (1 - kept) theta / s + kept theta. The two ramps in use differ:
+/* NTK-by-parts and YaRN (Peng et al. 2023, 2309.00071, sections 3.2 and 3.4): slow pairs are interpolated, fast ones
+ * kept, those between blended along a ramp: theta' = (1 - kept) theta / s + kept theta. The two ramps in use differ:
  *   rotations  kept = (rho - beta_slow) / (beta_fast - beta_slow), rho = train_length theta / 2 pi (the paper's)
  *   pairs      linear in the pair's index between the pairs that turn beta_fast and beta_slow times (the authors' code,
  *              Hugging Face, ggml), rounded outwards where `truncate` is on
- * YaRN also multiplies cosines and sines by the attention factor 0.1 ln s + 1 (equation 22), so logits by its square. */
+ * YaRN also multiplies cosines and sines by the attention factor 0.1 ln s + 1 (equation 22), so logits by its square.
+ */
 
 enum { FACTOR, RAMP, BETA_FAST, BETA_SLOW, TRUNCATE, ATTENTION_FACTOR };
 enum { PAIRS, ROTATIONS };
 
-#define COMMON_ROWS(ramp)                                                                                               \
-	[FACTOR] = FACTOR_OPTION,                                                                                       \
-	[RAMP] = { .name = "ramp", .kind = OPTION_CHOICE, .initial = ramp, .choices = "pairs|rotations", .results = true, \
-		   .shared = true, .help = "what the ramp between kept and interpolated pairs is linear in" },            \
-	[BETA_FAST] = { .name = "beta_fast", .kind = OPTION_NUMBER, .initial = "32", .least = 1e-6, .most = 1e9,         \
-			.unit = "rotations", .results = true, .shared = true,                                           \
-			.help = "pairs that turn more often within train_length are kept" },                            \
-	[BETA_SLOW] = { .name = "beta_slow", .kind = OPTION_NUMBER, .initial = "1", .least = 1e-6, .most = 1e9,          \
-			.unit = "rotations", .results = true, .shared = true,                                           \
-			.help = "pairs that turn less often are interpolated" },                                        \
-	[TRUNCATE] = { .name = "truncate", .kind = OPTION_SWITCH, .initial = "on", .choices = "off|on", .results = true, \
-		       .most = 1, .shared = true, .help = "round the ends of the ramp over pairs outwards" },
+#define COMMON_ROWS(ramp)											\
+	[FACTOR] = FACTOR_OPTION,										\
+	[RAMP] = { .name = "ramp", .kind = OPTION_CHOICE, .initial = ramp, .choices = "pairs|rotations",	\
+		   .results = true, .shared = true,								\
+		   .help = "what the ramp between kept and interpolated pairs is linear in" },			\
+	[BETA_FAST] = { .name = "beta_fast", .kind = OPTION_NUMBER, .initial = "32", .least = 1e-6, .most = 1e9,\
+			.unit = "rotations", .results = true, .shared = true,					\
+			.help = "pairs that turn more often within train_length are kept" },			\
+	[BETA_SLOW] = { .name = "beta_slow", .kind = OPTION_NUMBER, .initial = "1", .least = 1e-6, .most = 1e9,	\
+			.unit = "rotations", .results = true, .shared = true,					\
+			.help = "pairs that turn less often are interpolated" },				\
+	[TRUNCATE] = { .name = "truncate", .kind = OPTION_SWITCH, .initial = "on", .choices = "off|on",		\
+		       .results = true, .most = 1, .shared = true,						\
+		       .help = "round the ends of the ramp over pairs outwards" },
 
 static const struct option by_parts_options[] = {
 	COMMON_ROWS("rotations")
-	[ATTENTION_FACTOR] = { .name = "attention_factor", .kind = OPTION_NUMBER, .initial = "1", .least = 1e-6, .most = 1e6,
-			       .results = true, .shared = true, .help = "factor of cosines and sines" },
+	[ATTENTION_FACTOR] = { .name = "attention_factor", .kind = OPTION_NUMBER, .initial = "1", .least = 1e-6,
+			       .most = 1e6, .results = true, .shared = true, .help = "factor of cosines and sines" },
 	{ 0 },
 };
 
@@ -90,7 +93,8 @@ static void frequencies(const struct scaling_request *r, double *inv_freq)
 		return;
 	for (int m = 0; m < r->D / 2; m++) {
 		double theta = inv_freq[m];
-		double kept = r->method->value[RAMP].integer == PAIRS ? kept_by_pairs(r, m) : kept_by_rotations(r, theta);
+		double kept =
+			r->method->value[RAMP].integer == PAIRS ? kept_by_pairs(r, m) : kept_by_rotations(r, theta);
 		inv_freq[m] = (1 - kept) * (theta / r->factor) + kept * theta;
 	}
 }

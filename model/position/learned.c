@@ -3,7 +3,6 @@
 #include "model/base/rng.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Learned absolute positions (Gehring et al. 2017, 1705.03122, section 3.1): x_t += table[t], table [train_length][C],
  * N(0, 1). What a position past the table gets is the option `overflow`. A position between two rows takes them in
@@ -14,8 +13,8 @@ enum { REFUSE, CLAMP, RANDOM, INTERPOLATE };
 static const struct option options[] = {
 	[OVERFLOW] = { .name = "overflow", .kind = OPTION_CHOICE, .initial = "refuse",
 		       .choices = "refuse|clamp|random|interpolate", .results = true,
-		       .help = "positions past the table: refused, the last row, untrained N(0, 1) rows, or all positions "
-			       "shrunk to fit the table" },
+		       .help = "positions past the table: refused, the last row, untrained N(0, 1) rows, or all "
+			       "positions shrunk to fit the table" },
 	{ 0 },
 };
 
@@ -84,7 +83,8 @@ static void embed(const struct place *p, struct place_parameters own, int first,
 	}
 }
 
-static void embed_back(const struct place *p, struct place_parameters own, const real *d_vector, struct place_gradients to)
+static void embed_back(const struct place *p, struct place_parameters own, const real *d_vector,
+		       struct place_gradients to)
 {
 	size_t C = (size_t)p->C;
 	(void)own;
@@ -102,7 +102,8 @@ static void embed_back(const struct place *p, struct place_parameters own, const
 }
 
 const struct position position_learned = {
-	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding", .options = options },
+	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding",
+		   .options = options },
 	.reach = reach,
 	.declare = declare,
 	.embed = embed,

@@ -45,7 +45,7 @@ struct rotation {
 	double centre;           /* of a `centred` encoding: position of the middle of the query block */
 	const double *inv_freq;  /* [F] of the zone */
 	double attention_factor; /* multiplies the rotated rows */
-	const real *cosine;      /* [rows][F] attention_factor cos(position inv_freq), made in double and rounded once */
+	const real *cosine; /* [rows][F] attention_factor cos(position inv_freq), made in double and rounded once */
 	const real *sine;        /* [rows][F] */
 	const real *table;       /* [table_reals] of this head */
 };
@@ -58,7 +58,8 @@ struct rotation_gradient {
 /* A tile of the T x T logits: some queries by some keys of one head of one sequence. Row r sees the keys of columns
  * [low[r], high[r]); what stands in other columns is ignored. Reals named with a stride are that far apart by row. */
 #define TILE_COLUMNS 512 /* at most */
-#define TILE_STRIDE 528  /* reals from one row of a tile to the next; no power of two, so that rows do not share cache sets */
+/* Reals from one row of a tile to the next: no power of two, so that rows do not share cache sets. */
+#define TILE_STRIDE 528
 struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
@@ -88,15 +89,15 @@ struct position {
 	/* Refuses positions it cannot take, up to `largest`. May be NULL: any length. */
 	struct err (*reach)(const struct place *p, double largest);
 
-	/* Adds its tensors to the layout: with layer -1 those shared by all layers, then those of each layer. Names begin
-	 * with "model.position." or "model.layers.N.self_attn.position.". */
+	/* Adds its tensors to the layout: with layer -1 those shared by all layers, then those of each layer. Names
+	 * begin with "model.position." or "model.layers.N.self_attn.position.". */
 	void (*declare)(const struct model_options *options, struct layout *l, int layer);
 	/* Projects the parameters back into their domain after an update. */
 	void (*constrain)(const struct place *p, real *shared, real *layer);
 
 	/* Once a layer: parameters -> table; gradient of the table, summed over sequences, -> parameter gradients. */
 	size_t (*table_reals)(const struct place *p); /* a head's share; NULL: no table */
-	bool prepares_inv_freq;                       /* `prepare` also sets these two; such an encoding takes no scaling */
+	bool prepares_inv_freq; /* `prepare` also sets these two; such an encoding takes no scaling */
 	void (*prepare)(const struct place *p, struct place_parameters own, struct prepared *to);
 	void (*prepare_back)(const struct place *p, struct place_parameters own, const struct prepared *made,
 			     const real *d_table, const double *d_inv_freq, double d_attention_factor,
@@ -108,9 +109,9 @@ struct position {
 	void (*embed_back)(const struct place *p, struct place_parameters own, const real *d_vector,
 			   struct place_gradients to);
 
-	/* A layer's normed input x [rows][C] -> reals a head and token [rows][H][gate_reals], kept for the backward pass.
-	 * Backward adds to d_x and to the layer's parameter gradients (`to.shared` is NULL), in a slot of these rows' own
-	 * that is summed later in row order. */
+	/* A layer's normed input x [rows][C] -> reals a head and token [rows][H][gate_reals], kept for the backward
+	 * pass. Backward adds to d_x and to the layer's parameter gradients (`to.shared` is NULL), in a slot of these
+	 * rows' own that is summed later in row order. */
 	int gate_reals;
 	void (*gate)(const struct place *p, struct place_parameters own, int rows, const real *x, real *gate);
 	void (*gate_back)(const struct place *p, struct place_parameters own, int rows, const real *x, const real *gate,
@@ -120,7 +121,8 @@ struct position {
 	double (*rope_theta)(const struct place *p);
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
-	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query block */
+	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query
+			 block */
 	void (*rotate)(const struct rotation *r, const real *from, int from_stride, real *to);
 	void (*rotate_back)(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 			    int d_from_stride, struct rotation_gradient g);
@@ -130,17 +132,18 @@ struct position {
 
 	/* Raw q.k of a tile -> final logits, in place; it applies `scale` itself. Backward: gradient of the logits, in
 	 * place, -> gradient of the raw q.k, and adds to the rest. `raw` is q.k again.
-	 * carry_reals: state carried along a row from tile to tile, zero at its start. The forward pass meets tiles from
-	 * the diagonal down to key 0: `logits` advances the carry and writes `saved` (saved_reals a query row). The
-	 * backward pass (`backward` set) meets them from key 0 up: `logits` is called again, must give the same logits
-	 * from `saved` and the carry, and changes neither; `logits_back` then advances the carry. */
+	 * carry_reals: state carried along a row from tile to tile, zero at its start. The forward pass meets tiles
+	 * from the diagonal down to key 0: `logits` advances the carry and writes `saved` (saved_reals a query row).
+	 * The backward pass (`backward` set) meets them from key 0 up: `logits` is called again, must give the same
+	 * logits from `saved` and the carry, and changes neither; `logits_back` then advances the carry. */
 	int carry_reals, saved_reals;
 	void (*logits)(const struct place *p, const struct tile *t, real *logits);
 	void (*logits_back)(const struct place *p, const struct tile *t, const real *raw, real *d_logits,
 			    struct tile_gradient g);
 
-	/* A tile of probabilities, zero outside [low, high), -> adds to the output rows [rows][D]. In the forward pass they
-	 * are not yet normalised; in the backward pass they are. Backward: d_output [rows][D] -> adds to d_probability. */
+	/* A tile of probabilities, zero outside [low, high), -> adds to the output rows [rows][D]. In the forward pass
+	 * they are not yet normalised; in the backward pass they are. Backward: d_output [rows][D] -> adds to
+	 * d_probability. */
 	void (*values)(const struct place *p, const struct tile *t, const real *probability, real *output);
 	void (*values_back)(const struct place *p, const struct tile *t, const real *probability, const real *d_output,
 			    int d_output_stride, real *d_probability, struct tile_gradient g);

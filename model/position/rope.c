@@ -4,8 +4,8 @@
 
 enum { THETA };
 static const struct option options[] = {
-	[THETA] = { .name = "theta", .kind = OPTION_NUMBER, .initial = "500", .least = 1, .most = 1e300, .results = true,
-		    .help = "base of the frequencies theta^(-2m/D)" },
+	[THETA] = { .name = "theta", .kind = OPTION_NUMBER, .initial = "500", .least = 1, .most = 1e300,
+		    .results = true, .help = "base of the frequencies theta^(-2m/D)" },
 	{ 0 },
 };
 

@@ -71,8 +71,8 @@ static struct err ntk_check(const struct scaling_request *r)
 {
 	if (r->D > 2)
 		return OK;
-	return err_usage("Use a larger head_dim, or linear.", "%s: needs a head_dim above 2: its exponent is D / (D - 2)",
-			 r->method->entry->name);
+	return err_usage("Use a larger head_dim, or linear.",
+			 "%s: needs a head_dim above 2: its exponent is D / (D - 2)", r->method->entry->name);
 }
 
 static void ntk_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
@@ -87,15 +87,16 @@ const struct scaling scaling_ntk = {
 	.frequencies = ntk_frequencies,
 };
 
-/* Dynamic NTK (emozilla 2023; Peng et al. 2023, section 3.3), with the factor of Hugging Face's version as alpha: ntk by
- * max(1, alpha length / train_length - (alpha - 1)). */
+/* Dynamic NTK (emozilla 2023; Peng et al. 2023, section 3.3), with the factor of Hugging Face's version as alpha: ntk
+ * by max(1, alpha length / train_length - (alpha - 1)). */
 enum { ALPHA, BLOCK };
 static const struct option dynamic_options[] = {
 	[ALPHA] = { .name = "alpha", .kind = OPTION_NUMBER, .initial = "1", .least = 1, .most = 1e9, .results = true,
 		    .shared = true, .help = "ratio = max(1, alpha length / train_length - (alpha - 1))" },
-	[BLOCK] = { .name = "block", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216, .unit = "queries",
-		    .results = true,
-		    .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" },
+	[BLOCK] = { .name = "block", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,
+		    .unit = "queries", .results = true,
+		    .help = "each block of queries takes the ratio of the length that ends with it; "
+			    "0: the whole sequence" },
 	{ 0 },
 };
 

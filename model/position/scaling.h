@@ -64,13 +64,14 @@ static inline const struct scaling *scaling_of(const struct method *m)
  * frequencies, or for options it cannot take. `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
 
-/* For `zones` hooks: a zone of queries begin .. end - 1 that see every key up to their own, at the sequence's positions,
- * with the frequencies of the length that ends with the last of them. */
+/* For `zones` hooks: a zone of queries begin .. end - 1 that see every key up to their own, at the sequence's
+ * positions, with the frequencies of the length that ends with the last of them. */
 struct zone zone_plain(const struct method *scaling, const struct model_options *options, const struct place *p,
 		       struct arena *a, int begin, int end);
 
 /* The request a scaling answers, resolved: for records, inspection and tests. */
-struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options, double length);
+struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
+				       double length);
 
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);

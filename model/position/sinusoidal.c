@@ -19,18 +19,21 @@ static void embed(const struct place *p, struct place_parameters own, int first,
 	for (int t = first; t < last; t++)
 		for (int c = 0; c < p->C; c++) {
 			double angle = p->positions[t] * pow(10000, -(double)(c / 2 * 2) / p->C);
-			vector[(size_t)t * (size_t)p->C + (size_t)c] = (real)(scale * (c % 2 ? cos(angle) : sin(angle)));
+			vector[(size_t)t * (size_t)p->C + (size_t)c] =
+				(real)(scale * (c % 2 ? cos(angle) : sin(angle)));
 		}
 }
 
 /* Nothing of it is learned. */
-static void embed_back(const struct place *p, struct place_parameters own, const real *d_vector, struct place_gradients to)
+static void embed_back(const struct place *p, struct place_parameters own, const real *d_vector,
+		       struct place_gradients to)
 {
 	(void)p, (void)own, (void)d_vector, (void)to;
 }
 
 const struct position position_sinusoidal = {
-	.entry = { .name = "sinusoidal", .help = "fixed sines and cosines added to the token embedding", .options = options },
+	.entry = { .name = "sinusoidal", .help = "fixed sines and cosines added to the token embedding",
+		   .options = options },
 	.embed = embed,
 	.embed_back = embed_back,
 };

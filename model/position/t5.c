@@ -2,16 +2,17 @@
 
 #include <math.h>
 
-/* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One table
- * [buckets][H], zero at first, serves all layers. Half the buckets are single distances; the other half widen
+/* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One
+ * table [buckets][H], zero at first, serves all layers. Half the buckets are single distances; the other half widen
  * logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself, q.k keeps its scale. */
 
 enum { BUCKETS, MAX_DISTANCE };
 static const struct option options[] = {
-	[BUCKETS] = { .name = "buckets", .kind = OPTION_INTEGER, .initial = "16", .least = 2, .most = 65536, .results = true,
-		      .help = "rows of the table" },
+	[BUCKETS] = { .name = "buckets", .kind = OPTION_INTEGER, .initial = "16", .least = 2, .most = 65536,
+		      .results = true, .help = "rows of the table" },
 	[MAX_DISTANCE] = { .name = "max_distance", .kind = OPTION_INTEGER, .initial = "32", .least = 2, .most = 1048576,
-			   .unit = "tokens", .results = true, .help = "from here on all distances share the last bucket" },
+			   .unit = "tokens", .results = true,
+			   .help = "from here on all distances share the last bucket" },
 	{ 0 },
 };
 
@@ -22,7 +23,8 @@ static struct err check(const struct model_options *o, int D)
 	if (most > buckets / 2)
 		return OK;
 	return err_usage("Half the buckets are single distances; the rest must reach further.",
-			 "t5_max_distance: %lld is not above half the %lld buckets", (long long)most, (long long)buckets);
+			 "t5_max_distance: %lld is not above half the %lld buckets", (long long)most,
+			 (long long)buckets);
 }
 
 static int bucket_of(int64_t distance, int64_t buckets, int64_t most)
@@ -56,11 +58,13 @@ static void prepare(const struct place *p, struct place_parameters own, struct p
 	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
 	for (int64_t distance = 0; distance <= most; distance++)
 		for (int h = 0; h < p->H; h++)
-			to->table[h * (most + 1) + distance] = own.shared[bucket_of(distance, buckets, most) * p->H + h];
+			to->table[h * (most + 1) + distance] =
+				own.shared[bucket_of(distance, buckets, most) * p->H + h];
 }
 
 static void prepare_back(const struct place *p, struct place_parameters own, const struct prepared *made,
-			 const real *d_table, const double *d_inv_freq, double d_attention_factor, struct place_gradients to)
+			 const real *d_table, const double *d_inv_freq, double d_attention_factor,
+			 struct place_gradients to)
 {
 	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
 	(void)own, (void)made, (void)d_inv_freq, (void)d_attention_factor;
@@ -83,7 +87,8 @@ static void logits(const struct place *p, const struct tile *t, real *logit)
 			logit[j] = logit[j] * t->scale + t->table[distance_at(t, r, j, most)];
 }
 
-static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit, struct tile_gradient g)
+static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit,
+			struct tile_gradient g)
 {
 	int most = (int)p->method->value[MAX_DISTANCE].integer;
 	(void)raw;

@@ -9,7 +9,6 @@
 #include "runs/show/wrap.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static void flush(struct text_builder *paragraph, struct text_builder *b)

@@ -5,7 +5,6 @@
 #include "runs/show/chance.h"
 #include "runs/show/wrap.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

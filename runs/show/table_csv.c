@@ -1,6 +1,5 @@
 #include "runs/show/table.h"
 
-#include "model/base/stb.h"
 #include "runs/run_folder.h"
 
 #include <inttypes.h>
