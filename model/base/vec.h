@@ -14,7 +14,7 @@
 /* e^x of every element, within 1 ulp; overflows to infinity, underflows to 0 through the denormals, NaN stays NaN. */
 void vec_exp(real *x, int n);
 
-/* x[i] = exp(x[i] - shift); returns their sum. Softmax's numerator and denominator in one pass. -inf gives exactly 0. */
+/* x[i] = exp(x[i] - shift); returns their sum: the two halves of softmax in one pass. -inf gives exactly 0. */
 real vec_exp_sum(real *x, int n, real shift);
 
 /* Greatest element; -inf for n = 0. */
