@@ -130,26 +130,24 @@ struct err weights_options(const struct safetensors *file, struct model_options 
 	return e;
 }
 
-/* A tensor by its own name or by one that other programs use. */
-static const struct tensor *find(const struct safetensors *file, const char *prefix, const char *name, bool aliases)
+#define NAMES 3
+
+/* The i-th name a tensor may have in a file: its own, then those of other programs; false past the last. */
+static bool name_in_file(const char *prefix, const char *name, int i, char text[256])
 {
-	char text[256];
 	int layer, end = 0;
-	snprintf(text, sizeof text, "%s%s", prefix, name);
-	const struct tensor *t = safetensors_find(file, text);
-	if (t || !aliases)
-		return t;
+	if (i == 0) {
+		snprintf(text, 256, "%s%s", prefix, name);
+		return true;
+	}
 	if (!strcmp(name, "model.position.table")) {
-		snprintf(text, sizeof text, "%spos_emb.weight", prefix);
-		t = safetensors_find(file, text);
-		snprintf(text, sizeof text, "%st5.table", prefix);
-		return t ? t : safetensors_find(file, text);
+		snprintf(text, 256, "%s%s", prefix, i == 1 ? "pos_emb.weight" : "t5.table");
+		return i < NAMES;
 	}
-	if (sscanf(name, "model.layers.%d.self_attn.position.table%n", &layer, &end) == 1 && end && !name[end]) {
-		snprintf(text, sizeof text, "%st5.layers.%d.table", prefix, layer);
-		return safetensors_find(file, text);
-	}
-	return NULL;
+	if (sscanf(name, "model.layers.%d.self_attn.position.table%n", &layer, &end) != 1 || !end || name[end])
+		return false;
+	snprintf(text, 256, "%st5.layers.%d.table", prefix, layer);
+	return i == 1;
 }
 
 static void shape_text(const struct tensor *t, char text[128])
@@ -165,19 +163,20 @@ static bool same_shape(const struct tensor *a, const struct tensor *b)
 	return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]);
 }
 
-/* pos_emb.weight and t5.table both stand for model.position.table; take the one of the right shape. */
-static const struct tensor *find_shaped(const struct safetensors *file, const char *prefix, const struct tensor *want,
-					bool aliases)
+/* The tensor of that name, or with `others` of one of its other names: of several the first of the shape wanted, if
+ * there is one. `shape` NULL: any. */
+static const struct tensor *find(const struct safetensors *file, const char *prefix, const char *name, bool others,
+				 const struct tensor *shape)
 {
-	const struct tensor *t = find(file, prefix, want->name, aliases);
-	if (t && aliases && !same_shape(t, want)) {
-		char text[256];
-		snprintf(text, sizeof text, "%st5.table", prefix);
-		const struct tensor *other = safetensors_find(file, text);
-		if (!strcmp(want->name, "model.position.table") && other && same_shape(other, want))
-			return other;
+	const struct tensor *first = NULL;
+	char text[256];
+	for (int i = 0; i < (others ? NAMES : 1) && name_in_file(prefix, name, i, text); i++) {
+		const struct tensor *t = safetensors_find(file, text);
+		if (t && (!shape || same_shape(t, shape)))
+			return t;
+		first = first ? first : t;
 	}
-	return t;
+	return first;
 }
 
 static struct err fill(struct model *m, const struct safetensors *file, const char *prefix, bool exact,
@@ -186,7 +185,7 @@ static struct err fill(struct model *m, const struct safetensors *file, const ch
 	for (int i = 0; i < layout_count(&m->layout); i++) {
 		const struct parameter *p = &m->layout.parameter[i];
 		struct tensor want = tensor_of(p, m->value);
-		const struct tensor *t = find_shaped(file, prefix, &want, !exact);
+		const struct tensor *t = find(file, prefix, p->name, !exact, &want);
 		char have[128], need[128];
 		if (!t)
 			return err_usage("Is it a model of this encoding and number of layers?",
@@ -255,7 +254,7 @@ struct err weights_fill(struct model *m, const struct safetensors *file, const c
 
 static int64_t side(const struct safetensors *file, const char *prefix, const char *name, int axis)
 {
-	const struct tensor *t = find(file, prefix, name, true);
+	const struct tensor *t = find(file, prefix, name, true, NULL);
 	return t && t->rank == 2 ? t->shape[axis] : 0;
 }
 
@@ -284,13 +283,13 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 	*V = (int)tokens;
 	for (options->layers = 0; options->layers < 1000; options->layers++) {
 		snprintf(name, sizeof name, "model.layers.%d.self_attn.q_proj.weight", (int)options->layers);
-		if (!find(file, prefix, name, false))
+		if (!find(file, prefix, name, false, NULL))
 			break;
 	}
 	if (!options->layers)
 		return err_usage(NULL, "%s: no tensor %smodel.layers.0.self_attn.q_proj.weight", path, prefix);
 	options->hidden = side(file, prefix, "model.layers.0.mlp.gate_proj.weight", 0);
-	options->tied = !find(file, prefix, "lm_head.weight", false);
+	options->tied = !find(file, prefix, "lm_head.weight", false, NULL);
 	if (!strcmp(options->encoding.entry->name, "learned")) {
 		int64_t rows = side(file, prefix, "model.position.table", 0);
 		options->train_length = rows ? rows : options->train_length;
@@ -298,23 +297,30 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 	return sizes_in_range(path, options);
 }
 
-struct err weights_read(const char *path, struct model *out)
+struct err weights_open(const struct safetensors *file, const char *path, struct model *out)
 {
-	struct safetensors file = { 0 };
 	struct model_options options = { 0 };
 	int V = 0;
 	*out = (struct model){ 0 };
-	TRY(safetensors_read(path, &file));
-	struct err e = weights_ours(&file) ? weights_options(&file, &options, &V) :
-					     err_usage("Models of other programs are read by forward alone.",
-						       "it was not written by ropewalk");
+	struct err e = weights_ours(file) ? weights_options(file, &options, &V) :
+					    err_usage("Models of other programs are read by forward alone.",
+						      "it was not written by ropewalk");
 	if (!e.code)
 		e = model_open(&options, V, out);
 	e = err_at(e, "%s", path);
 	if (!e.code)
-		e = weights_fill(out, &file, path, "", true, NULL);
+		e = weights_fill(out, file, path, "", true, NULL);
 	if (e.code)
 		model_close(out);
+	return e;
+}
+
+struct err weights_read(const char *path, struct model *out)
+{
+	struct safetensors file = { 0 };
+	*out = (struct model){ 0 };
+	TRY(safetensors_read(path, &file));
+	struct err e = weights_open(&file, path, out);
 	safetensors_free(&file);
 	return e;
 }

@@ -28,7 +28,8 @@ struct err weights_fill(struct model *m, const struct safetensors *file, const c
 struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
 			 struct model_options *options, int *V);
 
-/* Reads a file of ours whole: options, layout, values. */
+/* A model from a file of ours: options, layout, values. `path` is for errors; weights_read reads the file itself. */
+struct err weights_open(const struct safetensors *file, const char *path, struct model *out);
 struct err weights_read(const char *path, struct model *out);
 
 #endif

@@ -91,24 +91,34 @@ static struct err set_from(struct config *c, const struct safetensors *file, con
 }
 
 /* Was the file's model made by the run whose config this is? */
-static struct err check_origin(const struct config *mine, const struct model *m, const char *path)
+static struct err check_origin(const struct config *mine, const struct safetensors *file, const struct model *m,
+			       const char *path)
 {
 	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
-	struct safetensors file = { 0 };
 	struct config theirs;
 	char one[IDENTITY_TEXT], other[IDENTITY_TEXT];
-	TRY(safetensors_read(path, &file));
 	config_init(&theirs, &scope, NULL);
 	theirs.model = m->options;
-	struct err e = set_from(&theirs, &file, "data");
-	if (!e.code)
-		e = set_from(&theirs, &file, "training");
-	safetensors_free(&file);
-	TRY(err_at(e, "%s", path));
+	TRY(err_at(set_from(&theirs, file, "data"), "%s", path));
+	TRY(err_at(set_from(&theirs, file, "training"), "%s", path));
 	if (!strcmp(config_identity(mine, LIST_TRAINING, one), config_identity(&theirs, LIST_TRAINING, other)))
 		return OK;
 	return err_usage("Put back the file that belongs there, or train the run again with --force.",
 			 "%s: made with other options than the config beside it says", path);
+}
+
+static struct err read_model(const struct run_evaluation *e, const char *path, struct model *m)
+{
+	struct safetensors file = { 0 };
+	if (!io_exists(path))
+		return err_usage("Put it back, or move the folder away and train again.",
+				 "%s: is missing, though the run has finished", path);
+	TRY(safetensors_read(path, &file));
+	struct err error = weights_open(&file, path, m);
+	if (!error.code)
+		error = check_origin(e->config, &file, m, path);
+	safetensors_free(&file);
+	return error;
 }
 
 static struct err load_model(const struct run_evaluation *e, struct model *m)
@@ -116,11 +126,7 @@ static struct err load_model(const struct run_evaluation *e, struct model *m)
 	if (m->value)
 		return OK;
 	char *path = io_join(e->folder, RUN_MODEL);
-	struct err error = io_exists(path) ? weights_read(path, m)
-					   : err_usage("Put it back, or move the folder away and train again.",
-						       "%s: is missing, though the run has finished", path);
-	if (!error.code)
-		error = check_origin(e->config, m, path);
+	struct err error = read_model(e, path, m);
 	free(path);
 	return error;
 }

@@ -431,31 +431,42 @@ static struct err wrong_dtype(const struct tensor *t, const char *wanted)
 	return err_usage(NULL, "tensor '%.100s' is %s, not %s", t->name, dtype_name(t->dtype), wanted);
 }
 
+double tensor_item(const struct tensor *t, int64_t i)
+{
+	switch (t->dtype) {
+	case DTYPE_F64:
+		return ((const double *)t->data)[i];
+	case DTYPE_F32:
+		return ((const float *)t->data)[i];
+	case DTYPE_I64:
+		return (double)((const int64_t *)t->data)[i];
+	case DTYPE_I32:
+		return ((const int32_t *)t->data)[i];
+	default:
+		return ((const uint8_t *)t->data)[i];
+	}
+}
+
+static bool is_floating(const struct tensor *t)
+{
+	return t->dtype == DTYPE_F64 || t->dtype == DTYPE_F32;
+}
+
 struct err tensor_to_double(const struct tensor *t, double *out)
 {
-	int64_t items = tensor_items(t);
-	if (t->dtype == DTYPE_F64)
-		for (int64_t i = 0; i < items; i++)
-			out[i] = ((const double *)t->data)[i];
-	else if (t->dtype == DTYPE_F32)
-		for (int64_t i = 0; i < items; i++)
-			out[i] = ((const float *)t->data)[i];
-	else
+	if (!is_floating(t))
 		return wrong_dtype(t, "F32 or F64");
+	for (int64_t i = 0; i < tensor_items(t); i++)
+		out[i] = tensor_item(t, i);
 	return OK;
 }
 
 struct err tensor_to_real(const struct tensor *t, real *out)
 {
-	int64_t items = tensor_items(t);
-	if (t->dtype == DTYPE_F64)
-		for (int64_t i = 0; i < items; i++)
-			out[i] = (real)((const double *)t->data)[i];
-	else if (t->dtype == DTYPE_F32)
-		for (int64_t i = 0; i < items; i++)
-			out[i] = ((const float *)t->data)[i];
-	else
+	if (!is_floating(t))
 		return wrong_dtype(t, "F32 or F64");
+	for (int64_t i = 0; i < tensor_items(t); i++)
+		out[i] = (real)tensor_item(t, i);
 	return OK;
 }
 

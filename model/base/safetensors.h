@@ -50,6 +50,9 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key); 
 struct err safetensors_write(const char *path, const struct tensor *tensor, int count, const struct metadata *metadata,
 			     int metadata_count);
 
+/* Item i of a tensor of any of the types above. */
+double tensor_item(const struct tensor *t, int64_t i);
+
 /* Converts every item; the tensor must be F32 or F64 (to_real), I32 or I64 within range (to_int32), else an error that
  * names it. */
 struct err tensor_to_real(const struct tensor *t, real *out);

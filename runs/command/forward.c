@@ -91,37 +91,13 @@ static struct err bad_id(const struct input *in, const char *name, int64_t index
 			 index % in->T, id);
 }
 
-static bool mask_at(const struct tensor *t, int64_t i, double *value)
-{
-	switch (t->dtype) {
-	case DTYPE_F32:
-		*value = ((const float *)t->data)[i];
-		return true;
-	case DTYPE_F64:
-		*value = ((const double *)t->data)[i];
-		return true;
-	case DTYPE_I32:
-		*value = ((const int32_t *)t->data)[i];
-		return true;
-	case DTYPE_I64:
-		*value = (double)((const int64_t *)t->data)[i];
-		return true;
-	case DTYPE_U8:
-	case DTYPE_BOOL:
-		*value = ((const uint8_t *)t->data)[i];
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Sets the targets that the mask leaves out to -1; what stood there is not looked at. */
 static struct err apply_mask(struct input *in, const struct tensor *mask, int V)
 {
 	TRY(check_items(in, mask));
 	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++) {
-		double value = NAN;
-		if (!mask_at(mask, i, &value) || (value != 0 && value != 1))
+		double value = tensor_item(mask, i);
+		if (value != 0 && value != 1)
 			return err_usage("A mask has the values 0 and 1.", "%s: %s[%" PRId64 "][%" PRId64 "] is %g",
 					 in->path, mask->name, i / in->T, i % in->T, value);
 		if (value == 0)
@@ -173,7 +149,8 @@ static struct err read_positions(struct input *in)
 				 t->name, tensor_items(t), in->T);
 	for (int i = 0; i < in->T; i++) {
 		double *p = in->positions + i;
-		if (!mask_at(t, i, p) || !isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
+		*p = tensor_item(t, i);
+		if (!isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
 			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g",
 					 in->path, t->name, i, *p);
 	}
