@@ -232,16 +232,18 @@ static bool is_query(const struct sequence *s, int t)
 	return s->target[t] >= 0 && s->group[t] == GROUP_RECALL;
 }
 
-static void uniform_probability(const struct method *task, const struct sequence *s, int length, double *p)
+static void uniform_probability(const struct method *task, const struct sequence *s, int train_length, int length,
+				double *p)
 {
-	(void)task;
+	(void)task, (void)train_length;
 	for (int t = 0; t < length; t++)
 		p[t] = is_query(s, t) && is_value(s->target[t]) ? 1.0 / VALUES : 0;
 }
 
-static void stated_probability(const struct method *task, const struct sequence *s, int length, double *p)
+static void stated_probability(const struct method *task, const struct sequence *s, int train_length, int length,
+			       double *p)
 {
-	(void)task;
+	(void)task, (void)train_length;
 	int count[VOCABULARY] = { 0 }, stated = 0;
 	for (int t = 0; t < length; t++) {
 		if (is_value(s->token[t])) {

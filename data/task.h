@@ -16,11 +16,13 @@ struct sequence {
 	double *position;  /* 0, 1, 2 ... unless the task says otherwise; the same for every sequence of a length */
 };
 
-/* A baseline that needs no model: its probability for the target of every scored position (0 elsewhere). */
+/* A baseline that needs no model: its probability for the target of every scored position (0 elsewhere), exact from the
+ * data. `train_length` is for readers that see that many tokens. */
 struct task_reference {
 	const char *name; /* as in "guessing among the stated values" */
 	int group;        /* the group it is for */
-	void (*probability)(const struct method *task, const struct sequence *s, int length, double *p);
+	void (*probability)(const struct method *task, const struct sequence *s, int train_length, int length,
+			    double *p);
 };
 
 #define TASK_GROUPS 8
@@ -39,6 +41,11 @@ struct task {
 	void (*solve)(const struct method *task, const int32_t *token, int length, int32_t *target);
 	/* Perplexity of the best possible predictor. */
 	double (*floor)(const struct method *task, int length, int group);
+
+	/* Stretching by filler, which must leave every target right; both or neither. May filler stand right before
+	 * token t, 1 <= t < length? And a token of filler. */
+	bool (*may_insert)(const struct method *task, const struct sequence *s, int length, int t);
+	int32_t (*filler)(const struct method *task, struct rng *r);
 };
 
 /* The list; NULL past the last. */

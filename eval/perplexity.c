@@ -151,7 +151,8 @@ static void score_sequence(int index, int thread, void *data)
 		       e->outcome.best + at, &e->result->tally[row]);
 	for (int i = 0; i < e->result->references; i++)
 		e->baseline[index * EVAL_REFERENCES + i] =
-			tally_baseline(e->method, &task->references[i], &s, T, e->p + at);
+			tally_baseline(e->method, &task->references[i], &s,
+				       (int)e->request->model->options.train_length, T, e->p + at);
 }
 
 static void add_baselines(struct evaluation *e, int count)

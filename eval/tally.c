@@ -105,10 +105,10 @@ void tally_floors(const struct method *method, int length, struct eval_cell *cel
 }
 
 struct baseline_tally tally_baseline(const struct method *method, const struct task_reference *reference,
-				     const struct sequence *s, int T, double *p)
+				     const struct sequence *s, int train_length, int T, double *p)
 {
 	struct baseline_tally sum = { 0 };
-	reference->probability(method, s, T, p);
+	reference->probability(method, s, train_length, T, p);
 	for (int t = 0; t < T; t++) {
 		if (s->target[t] < 0 || s->group[t] != reference->group)
 			continue;

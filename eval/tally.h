@@ -24,6 +24,6 @@ struct baseline_tally {
 	double nll_sum, p_sum;
 };
 struct baseline_tally tally_baseline(const struct method *method, const struct task_reference *reference,
-				     const struct sequence *s, int T, double *p);
+				     const struct sequence *s, int train_length, int T, double *p);
 
 #endif

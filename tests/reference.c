@@ -23,7 +23,7 @@ static bool is(const struct method *m, const char *name)
 bool reference_knows(const struct entry *e)
 {
 	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope",
-					     "none", "linear", "ntk", "dynamic", "ntk_by_parts", "yarn" };
+					     "none", "linear", "ntk", "dynamic", "ntk_by_parts", "yarn", "window" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(e->name, known[i]))
 			return true;
@@ -232,7 +232,7 @@ static double kept(const struct method *scaling, double theta, int D, int train_
 static double frequency(const struct method *scaling, double theta, int D, int train_length, double length, int m)
 {
 	double plain = pow(theta, -2.0 * m / D);
-	if (!scaling || is(scaling, "none"))
+	if (!scaling || is(scaling, "none") || is(scaling, "window"))
 		return plain;
 	if (is(scaling, "dynamic")) {
 		double alpha = option(scaling, "alpha"), ratio = fmax(1, alpha * length / train_length - (alpha - 1));
@@ -290,7 +290,16 @@ static void rotate_block(const struct sequence *s, int begin, int end, const dou
 
 /* ---- Attention. ---- */
 
-/* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias. */
+/* Is the key within the last `size` that the query sees, its own among them? */
+static bool seen(const struct sequence *s, int i, int j)
+{
+	if (!s->scaling || !is(s->scaling, "window"))
+		return true;
+	double size = option(s->scaling, "size");
+	return i - j < (size > 0 ? size : (double)s->model->options.train_length);
+}
+
+/* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
 static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
 {
 	bool rotates = is(s->encoding, "rope");
@@ -307,7 +316,9 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 					dot += (rotates ? q_turned : q)[i * s->C + d] *
 					       (rotates ? k_turned : k)[j * s->C + d];
 				score[i * s->T + j] =
-					dot / sqrt(s->D) + bias(s, head, s->positions[i] - s->positions[j]);
+					seen(s, i, j) ? dot / sqrt(s->D) +
+								bias(s, head, s->positions[i] - s->positions[j])
+						      : -INFINITY;
 			}
 	}
 	free(q_turned);
@@ -321,7 +332,7 @@ static void attend(const struct sequence *s, int head, const double *q, const do
 	double *score = TAKE(double, s->T * s->T);
 	scores(s, head, q, k, score);
 	for (int i = 0; i < s->T; i++) {
-		double *row = score + i * s->T, greatest = row[0], sum = 0;
+		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
 			greatest = fmax(greatest, row[j]);
 		for (int j = 0; j <= i; j++)

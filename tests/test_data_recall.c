@@ -383,8 +383,8 @@ static void assert_probabilities(const struct method *m, struct sequence *s)
 		for (int t = 0; t < REFERENCE_LENGTH; t++)
 			if (v >= VALUE && key(s->token[t]) && s->target[t] >= 0)
 				s->target[t] = v;
-		by_guess->probability(m, s, REFERENCE_LENGTH, guess);
-		by_chance->probability(m, s, REFERENCE_LENGTH, uniform);
+		by_guess->probability(m, s, 64, REFERENCE_LENGTH, guess);
+		by_chance->probability(m, s, 64, REFERENCE_LENGTH, uniform);
 		for (int t = 0; t < REFERENCE_LENGTH; t++) {
 			bool query = key(s->token[t]) && s->target[t] >= 0;
 			assert_true(uniform[t] == (query ? 1.0 / 32 : 0));
@@ -425,7 +425,7 @@ static void test_references_by_hand(void **state)
 	struct sequence s = { .token = token, .target = target, .group = group };
 	double p[11];
 	struct method m = recall(8, "all");
-	reference(&m, "guessing among the stated values")->probability(&m, &s, 11, p);
+	reference(&m, "guessing among the stated values")->probability(&m, &s, 64, 11, p);
 	for (int t = 0; t < 11; t++)
 		assert_true(p[t] == (t == 3 ? 1 : t == 9 ? 1.0 / 3 : 0));
 }

@@ -116,9 +116,10 @@ static void test_floors(void **state)
 	assert_near(cell[5].floor, pow(24, 0.25) * pow(3, 0.75));
 }
 
-static void quarter_then_half(const struct method *task, const struct sequence *s, int length, double *p)
+static void quarter_then_half(const struct method *task, const struct sequence *s, int train_length, int length,
+			      double *p)
 {
-	(void)task, (void)s;
+	(void)task, (void)s, (void)train_length;
 	for (int t = 0; t < length; t++)
 		p[t] = t % 2 ? 0.5 : 0.25;
 }
@@ -131,7 +132,7 @@ static void test_baseline(void **state)
 	struct sequence s = { .target = target, .group = group };
 	const struct task_reference reference = { "quarter then half", 1, quarter_then_half };
 	double p[5];
-	struct baseline_tally sum = tally_baseline(&(struct method){ 0 }, &reference, &s, 5, p);
+	struct baseline_tally sum = tally_baseline(&(struct method){ 0 }, &reference, &s, 64, 5, p);
 	assert_int_equal(sum.scored, 3);
 	assert_near(sum.nll_sum, 5 * log(2));
 	assert_near(sum.p_sum, 1);

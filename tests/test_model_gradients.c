@@ -94,6 +94,23 @@ static void test_every_scaling(void **state)
 	check_case(&o, &clipped, 2, 150, NULL, "two zones");
 }
 
+static void test_every_encoding_in_a_window(void **state)
+{
+	struct method window;
+	(void)state;
+	assert_ok(method_parse("scaling", scaling_at, "window(size=20)", &window));
+	for (int i = 0; position_at(i); i++) {
+		struct model_options o = small_options("nope");
+		o.encoding = any_length(position_at(i));
+		check_case(&o, &window, 2, 70, NULL, o.encoding.entry->name);
+	}
+	for (int i = 0; throwaway_encodings[i]; i++) {
+		struct model_options o = small_options("nope");
+		o.encoding = method_default(&throwaway_encodings[i]->entry);
+		check_case(&o, &window, 2, 70, NULL, o.encoding.entry->name);
+	}
+}
+
 static void test_strange_positions(void **state)
 {
 	double positions[70];
@@ -141,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding), cmocka_unit_test(test_throwaway_encodings),
 		cmocka_unit_test(test_options_of_encodings), cmocka_unit_test(test_every_scaling),
+		cmocka_unit_test(test_every_encoding_in_a_window),
 		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),
 	};
 	/* The batches are too small to share out. */

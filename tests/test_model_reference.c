@@ -209,6 +209,24 @@ static void every_scaling_in_every_shape(void **state)
 		}
 }
 
+/* A window narrower than a block of keys, as wide, wider, and of the query's own key alone. */
+static void every_encoding_in_a_window(void **state)
+{
+	(void)state;
+	static const char *const windows[] = { "window", "window(size=1)", "window(size=100)", "window(size=512)",
+					       "window(size=600)" };
+	struct labels encodings = { .count = 0 };
+	add_encodings(&encodings);
+	for (int e = 0; e < encodings.count; e++)
+		for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+			int T = w < 3 ? 150 : 650;
+			struct model_options o =
+				options_of(encodings.text[e], (struct shape){ 4, 1, 8, .tied = false });
+			if (has_answer(&o, T - 1))
+				compare(&o, windows[w], 1, T, at_index, TOLERANCE);
+		}
+}
+
 /* ---- Positions that are not 0, 1, 2 ... ---- */
 
 static double repeats(int t)
@@ -418,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_encoding_at_every_length),
 		cmocka_unit_test(every_scaling_at_every_length),
+		cmocka_unit_test(every_encoding_in_a_window),
 		cmocka_unit_test(every_encoding_in_every_shape),
 		cmocka_unit_test(every_scaling_in_every_shape),
 		cmocka_unit_test(strange_positions),

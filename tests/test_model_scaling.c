@@ -430,8 +430,9 @@ static void auto_factor(void **state)
 		struct method m = method_default(scaling_at(i));
 		for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
 			struct answer a = ask(m.entry->name, 500, 32, 64, rows[n].length);
-			bool none = !strcmp(m.entry->name, "none");
-			assert_true(a.request.factor == (none ? 1 : rows[n].factor));
+			a.request.method = &m;
+			bool has = scaling_has_factor(&m) || scaling_of(&m)->ratio;
+			assert_true(scaling_factor(&a.request) == (has ? rows[n].factor : 1));
 			if (!reference_knows(m.entry))
 				continue;
 			double inv_freq[16], attention_factor;

@@ -13,7 +13,8 @@
 	_(ntk)          \
 	_(dynamic)      \
 	_(ntk_by_parts) \
-	_(yarn)
+	_(yarn)         \
+	_(window)
 
 #define DECLARE(name) extern const struct scaling scaling_##name;
 SCALINGS(DECLARE)
@@ -40,6 +41,7 @@ static void none_frequencies(const struct scaling_request *r, double *inv_freq, 
 
 const struct scaling scaling_none = {
 	.entry = { .name = "none", .help = "the trained frequencies at every length" },
+	.any_encoding = true,
 	.frequencies = none_frequencies,
 };
 
@@ -184,9 +186,7 @@ bool scaling_same(const struct method *a, const struct method *b, const struct m
 struct err scaling_check(const struct method *scaling, const struct model_options *o, double length)
 {
 	const struct scaling *s = scaling_of(scaling);
-	if (s == &scaling_none)
-		return OK;
-	if (!position_of(&o->encoding)->rope_theta)
+	if (!s->any_encoding && !position_of(&o->encoding)->rope_theta)
 		return err_usage("Use scaling none, or an encoding with fixed frequencies such as rope.",
 				 "scaling: %s changes RoPE's frequencies, and the encoding %s has none", s->entry.name,
 				 o->encoding.entry->name);

@@ -37,6 +37,7 @@ struct scaling_request {
 
 struct scaling {
 	struct entry entry;
+	bool any_encoding; /* it leaves frequencies alone, so that encodings without them take it too */
 	/* Refuses what it cannot take (ntk with head_dim 2). May be NULL. */
 	struct err (*check)(const struct scaling_request *r);
 	/* inv_freq [F] and attention factor for the request's length. */
@@ -60,8 +61,8 @@ static inline const struct scaling *scaling_of(const struct method *m)
 	return (const struct scaling *)m->entry;
 }
 
-/* Checks that the scaling can be used with this encoding: only `none` where the encoding does not rotate by fixed
- * frequencies, or for options it cannot take. `length` is the largest position + 1. */
+/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`), and
+ * options may be such as it cannot take. `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
 
 /* For `zones` hooks: a zone of queries begin .. end - 1 that see every key up to their own, at the sequence's

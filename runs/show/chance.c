@@ -24,7 +24,8 @@ static void find_baselines(const struct chance_request *q, struct sums *sums)
 static void add_sequence(const struct chance_request *q, const struct sequence *s, double *p, struct sums *sums)
 {
 	for (int i = 0; i < sums->count; i++) {
-		struct baseline_tally t = tally_baseline(q->task, sums->reference[i], s, q->length, p);
+		struct baseline_tally t = tally_baseline(q->task, sums->reference[i], s, q->train_length, q->length,
+							 p);
 		sums->of[i].scored += t.scored;
 		sums->of[i].nll_sum += t.nll_sum;
 		sums->of[i].p_sum += t.p_sum;

@@ -1,0 +1,40 @@
+#include "model/position/scaling.h"
+
+/* Sliding-window attention (Beltagy et al. 2020, 2004.05150, section 3.1, causal): query i sees keys i - size + 1 .. i
+ * at their own positions, so no distance exceeds size - 1. Frequencies stay, and any encoding takes it. */
+
+enum { SIZE };
+static const struct option options[] = {
+	[SIZE] = { .name = "size", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,
+		   .unit = "keys", .results = true,
+		   .help = "keys that a query sees, its own among them; 0: train_length" },
+	{ 0 },
+};
+
+static void frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
+{
+	scaling_base(r, inv_freq);
+	*attention_factor = 1;
+}
+
+static void zones(const struct method *scaling, const struct model_options *o, const struct place *p, struct arena *a,
+		  struct zones *out)
+{
+	int64_t size = scaling->value[SIZE].integer > 0 ? scaling->value[SIZE].integer : p->train_length;
+	struct zone *zone = ARENA_TAKE(a, struct zone, 1), z = zone_plain(scaling, o, p, a, 0, p->T);
+	int *low = ARENA_TAKE(a, int, (size_t)p->T);
+	*out = (struct zones){ .zone = zone, .count = 1, .together = 1 };
+	if (!zone)
+		return;
+	for (int i = 0; i < p->T; i++)
+		low[i] = i >= size ? (int)(i - size + 1) : 0;
+	z.low = low;
+	*zone = z;
+}
+
+const struct scaling scaling_window = {
+	.entry = { .name = "window", .help = "attention to the last keys only; for any encoding", .options = options },
+	.any_encoding = true,
+	.frequencies = frequencies,
+	.zones = zones,
+};
