@@ -87,6 +87,6 @@ const struct command command_eval = {
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN,
-	.without = "out",
+	.without = "out|references",
 	.run = run,
 };

@@ -61,7 +61,7 @@ static void diverged_line(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
-static const char *record_text(const json_t *record, const char *name)
+static const char *text_in(const json_t *record, const char *name)
 {
 	const char *text = json_string_value(json_object_get(record, name));
 	return text ? text : "unknown";
@@ -72,9 +72,9 @@ static const char *machine_of(const json_t *record)
 {
 	const json_t *blas = json_object_get(record, "blas");
 	struct text_builder b = { 0 };
-	text_add(&b, "ropewalk %s commit %s, %s, %s core %s %s, %s, %d threads", record_text(record, "version"),
-		 record_text(record, "commit"), record_text(record, "compiler"), record_text(blas, "library"),
-		 record_text(blas, "core"), record_text(blas, "flavour"), record_text(record, "real"),
+	text_add(&b, "ropewalk %s commit %s, %s, %s core %s %s, %s, %d threads", text_in(record, "version"),
+		 text_in(record, "commit"), text_in(record, "compiler"), text_in(blas, "library"),
+		 text_in(blas, "core"), text_in(blas, "flavour"), text_in(record, "real"),
 		 (int)json_integer_value(json_object_get(record, "threads")));
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
@@ -104,8 +104,8 @@ static void versions_warning(const struct results *r, struct text_builder *b)
 	for (int i = 0; i < arrlen(r->cell); i++) {
 		const json_t *record = r->cell[i].record;
 		first = first ? first : record;
-		others += record && (strcmp(record_text(record, "commit"), record_text(first, "commit")) ||
-				     strcmp(record_text(record, "version"), record_text(first, "version")));
+		others += record && (strcmp(text_in(record, "commit"), text_in(first, "commit")) ||
+				     strcmp(text_in(record, "version"), text_in(first, "version")));
 	}
 	if (!others)
 		return;
@@ -127,7 +127,11 @@ void notes_warnings(const struct results *r, struct text_builder *b)
 static void marks_line(struct text_builder *b)
 {
 	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the "
-			  "floor at 1x. `-`: not computed yet. `n/a`: the model cannot take it.");
+			  "floor at 1x. `*`: not to be told from the best of its column (the 95 % t interval of the "
+			  "paired difference over seeds, Bonferroni-corrected for the rows, reaches 0). `+-x eval`: standard "
+			  "error of the perplexity that comes from the evaluated sequences (clustered by sequence), where it "
+			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it. "
+			  "Below the rule: what the rows are held against.");
 }
 
 static void section_lines(const struct results *r, struct text_builder *b)
@@ -246,7 +250,7 @@ static void order_lines(const struct results *r, struct text_builder *b)
 		text_add(&p, "in pairs, each row with the one above it (same weights and sequences; cells: seeds x "
 			     "multiples beyond 1x): ");
 		add_label(r, cells, &p);
-		for (int i = 1; i < first_cell(r, cells)->scalings; i++)
+		for (int i = 1; i < first_cell(r, cells)->scalings - first_cell(r, cells)->references; i++)
 			any |= add_order(r, cells, i, any, &p);
 		text_add(&p, ".");
 		if (any)
