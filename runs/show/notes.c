@@ -130,8 +130,21 @@ static void marks_line(struct text_builder *b)
 			  "floor at 1x. `*`: not to be told from the best of its column (the 95 % t interval of the "
 			  "paired difference over seeds, Bonferroni-corrected for the rows, reaches 0). `+-x eval`: standard "
 			  "error of the perplexity that comes from the evaluated sequences (clustered by sequence), where it "
-			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it. "
-			  "Below the rule: what the rows are held against.");
+			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it.");
+}
+
+/* What stands below the rule. */
+static void references_line(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	const struct cell *c = first_cell(r, 0);
+	text_add(&p, "references:");
+	if (c->references)
+		text_add(&p, " scaling %s: the same weights, each token attending to the last train_length keys: a row "
+			     "that does not beat it gains nothing from the longer sequence;", c->scaling_label[c->scalings - 1]);
+	text_add(&p, " the others need no model and are exact on the evaluated sequences (perplexity of their "
+		     "probabilities; accuracy: how often a draw from these is right).");
+	flush(&p, b);
 }
 
 static void section_lines(const struct results *r, struct text_builder *b)
@@ -317,6 +330,7 @@ void notes_text(const struct results *r, struct text_builder *b)
 		floor_line(r, cells, false, b);
 	section_lines(r, b);
 	marks_line(b);
+	references_line(r, b);
 	protocol_lines(r, b);
 	scored_line(r, b);
 	seeds_line(r, b);
