@@ -79,7 +79,7 @@ static void write_rows(const char *path, int cell, int scaling, const double (*n
 		rows[count++] = new_row(c, scaling, i, "recall", number[i][0], number[i][1]);
 		rows[count++] = new_row(c, scaling, i, "echo", 2 * number[i][0], 0.5);
 	}
-	char *csv = run_folder_csv(path, c->scaling_label[scaling], false);
+	char *csv = cell_csv(c, path, scaling);
 	assert_ok(rows_write(csv, rows, count));
 	free(csv);
 }
@@ -375,7 +375,7 @@ static void test_damaged(void **state)
 {
 	(void)state;
 	two_seeds();
-	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, "none", false);
+	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, EVAL_REPORT, "none", false);
 	assert_ok(io_append(csv, "what\n", 5));
 	results_free(&results);
 	assert_err(results_read(folder, &study, &grid, &results), ERR_FAILED, "damaged");

@@ -21,7 +21,7 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	TRY(run_record_read(out->folder, &out->record));
 	struct err e = OK;
 	for (int i = 0; i < c->scalings && !e.code; i++) {
-		path = run_folder_csv(out->folder, c->scaling_label[i], false);
+		path = cell_csv(c, out->folder, i);
 		e = rows_read(path, &out->row[i]);
 		free(path);
 	}
