@@ -59,6 +59,11 @@ static const struct column sequence_columns[] = {
 	{ 0 },
 };
 
+int64_t row_stream(const struct row *row)
+{
+	return strstr(row->protocol, "; stream tune;") ? EVAL_TUNE : EVAL_REPORT;
+}
+
 static void print_header(const struct column *c, struct text_builder *b)
 {
 	for (int i = 0; c[i].name; i++)

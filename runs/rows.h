@@ -5,7 +5,7 @@
 #include "model/base/text.h"
 #include "runs/show/records.h"
 
-/* Rows of the eval-*.csv files: one per length and group. The columns are, in this order,
+/* Rows of the eval-*.csv and tune-*.csv files: one per length and group. The columns are, in this order,
  * run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,scored,nll,nll_se,
  * perplexity,floor,accuracy,exact,protocol
  * Where scored is 0 the fields nll to exact are empty. Fields are quoted by RFC 4180 where need be, lines
@@ -21,10 +21,14 @@ struct row {
 	double multiple;
 	int64_t sequences;
 	struct eval_cell cell;
-	const char *protocol;
+	const char *protocol; /* names the stream, as `...; stream report; ...` */
 };
 
-/* Rows of eval-...-sequences.csv: one per length, sequence and group, so that methods can be compared in pairs:
+/* EVAL_REPORT or EVAL_TUNE, by the protocol. */
+int64_t row_stream(const struct row *row);
+
+/* Rows of the ...-sequences.csv beside them: one per length, sequence and group, so that methods can be compared in
+ * pairs:
  * run,scaling,task,group,seed,eval_seed,length,sequences,sequence,scored,nll_sum,correct */
 struct sequence_row {
 	const char *run, *scaling, *task, *group;

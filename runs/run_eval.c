@@ -35,7 +35,9 @@ const char *run_protocol(const struct config *c)
 {
 	struct text_builder b = { 0 };
 	method_identity(&c->data.task, &b);
-	text_add(&b, "; stream report; every scored token of whole sequences that do not overlap; targets by the task");
+	text_add(&b, "; stream ");
+	config_value(c, "stream", &b);
+	text_add(&b, "; every scored token of whole sequences that do not overlap; targets by the task");
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
@@ -50,6 +52,7 @@ static struct eval_request request_of(const struct run_evaluation *e, const stru
 		.length = e->length[length],
 		.sequences = (int)e->config->eval.sequences,
 		.eval_seed = (uint64_t)e->config->eval.eval_seed,
+		.tune = e->config->eval.stream == EVAL_TUNE,
 	};
 }
 
@@ -134,7 +137,8 @@ static struct err load_model(const struct run_evaluation *e, struct model *m)
 static bool wanted(const struct row *r, const struct run_evaluation *e, int length)
 {
 	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
-	       r->sequences == e->config->eval.sequences && !strcmp(r->task, label_of(&e->config->data.task));
+	       r->sequences == e->config->eval.sequences && row_stream(r) == e->config->eval.stream &&
+	       !strcmp(r->task, label_of(&e->config->data.task));
 }
 
 static bool wanted_sequence(const struct sequence_row *r, const struct run_evaluation *e, int length)
@@ -300,9 +304,9 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
 		const struct row *r = &t->rows[i];
 		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
-		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label))
-			return err_failed(hint, "%s: holds results of another run: %s, scaling %s, seed %" PRId64,
-					  t->path, r->encoding, r->scaling, r->seed);
+		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream)
+			return err_failed(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
+					  "%" PRId64 ", %s", t->path, r->encoding, r->scaling, r->seed, r->protocol);
 	}
 	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
 		const struct sequence_row *r = &t->sequences[i];
@@ -316,8 +320,8 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
 {
 	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
-	t->path = run_folder_csv(e->folder, t->label, false);
-	t->sequences_path = run_folder_csv(e->folder, t->label, true);
+	t->path = run_folder_csv(e->folder, e->config->eval.stream, t->label, false);
+	t->sequences_path = run_folder_csv(e->folder, e->config->eval.stream, t->label, true);
 	struct err error = rows_read(t->path, &t->rows);
 	if (!error.code)
 		error = sequence_rows_read(t->sequences_path, &t->sequences);
@@ -338,16 +342,22 @@ static void table_close(struct table *t)
 	free(t->sequences_path);
 }
 
+/* The record's member for evaluations of this stream. */
+static const char *record_member(const struct run_evaluation *e)
+{
+	return e->config->eval.stream == EVAL_TUNE ? "searches" : "evaluations";
+}
+
 static struct err record_evaluation(const struct run_evaluation *e, const struct table *t)
 {
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
-	json_t *all = json_object_get(record, "evaluations"), *one = version_json();
+	json_t *all = json_object_get(record, record_member(e)), *one = version_json();
 	double before = json_number_value(json_object_get(json_object_get(all, t->label), "wall_seconds"));
 	json_object_set_new(one, "wall_seconds", json_real(before + t->seconds));
 	if (!json_is_object(all)) {
 		all = json_object();
-		json_object_set_new(record, "evaluations", all);
+		json_object_set_new(record, record_member(e), all);
 	}
 	json_object_set_new(all, t->label, one);
 	struct err error = run_record_write(e->folder, record);
@@ -380,7 +390,7 @@ static void report_reuse(const struct run_evaluation *e, const struct table *t)
 	fprintf(stderr, "%s: %s: %d of %d lengths are there already (--force computes them anew)\n", e->folder,
 		t->label, t->reused, e->lengths);
 	warn_of_version(e->folder, "evaluated",
-			json_object_get(json_object_get(record, "evaluations"), t->label));
+			json_object_get(json_object_get(record, record_member(e)), t->label));
 	json_decref(record);
 }
 

@@ -115,8 +115,16 @@ static void versions_warning(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
+static void stream_warning(const struct results *r, struct text_builder *b)
+{
+	if (first_cell(r, 0)->config.eval.stream == EVAL_TUNE)
+		wrap_paragraph(b, "warning: these are the sequences of stream tune, which are for choosing options; report "
+				  "what was chosen on stream report.");
+}
+
 void notes_warnings(const struct results *r, struct text_builder *b)
 {
+	stream_warning(r, b);
 	for (int cells = 0; cells < r->grid->groups; cells++)
 		floor_line(r, cells, true, b);
 	diverged_line(r, b);
@@ -216,6 +224,34 @@ static void scored_line(const struct results *r, struct text_builder *b)
 	arrfree(group);
 	text_add(&p, ".");
 	flush(&p, b);
+}
+
+/* Options that were chosen by looking: every method measured on stream tune in a folder of the study. */
+static void search_line(const struct results *r, struct text_builder *b)
+{
+	const char **label = NULL;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		struct err e = OK;
+		if (r->cell[i].status >= CELL_FINISHED)
+			e = run_folder_searched(r->cell[i].folder, &label);
+		if (e.code && !r->late->code)
+			*r->late = e;
+	}
+	struct text_builder p = { 0 };
+	text_add(&p, "searched on stream tune, sequences of its own:");
+	int shown = 0;
+	for (int i = 0; i < arrlen(label); i++) {
+		bool seen = false;
+		for (int j = 0; j < i; j++)
+			seen |= !strcmp(label[i], label[j]);
+		if (!seen)
+			text_add(&p, "%s %s", shown++ ? ";" : "", label[i]);
+	}
+	text_add(&p, " (%d methods measured before options were chosen).", shown);
+	if (shown)
+		flush(&p, b);
+	text_builder_free(&p);
+	arrfree(label);
 }
 
 static bool same_steps(const struct cell *c)
@@ -333,6 +369,7 @@ void notes_text(const struct results *r, struct text_builder *b)
 	references_line(r, b);
 	protocol_lines(r, b);
 	scored_line(r, b);
+	search_line(r, b);
 	seeds_line(r, b);
 	notes_factors(r, b);
 	notes_ramp(r, b);

@@ -42,8 +42,11 @@ void grid_free(struct grid *g);
 /* Can the cell's model take this scaling at this length? */
 bool cell_possible(const struct cell *c, int scaling, int length);
 
-/* Is the row this cell's as it would be evaluated now: same scaling, task, eval_seed and sequences? */
+/* Is the row this cell's as it would be evaluated now: same scaling, task, stream, eval_seed and sequences? */
 bool cell_owns(const struct cell *c, int scaling, const struct row *row);
+
+/* The file of one scaling's rows in the cell's folder (run_folder_csv, with the stream of the cell); free() the path. */
+char *cell_csv(const struct cell *c, const char *folder, int scaling);
 
 /* "layers=3, steps=2000": what a section overrides, appended. */
 void section_text(const struct study_section *s, struct text_builder *b);

@@ -45,7 +45,7 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
 {
 	struct row *rows = NULL;
-	char *path = run_folder_csv(p->path, c->scaling_label[scaling], false);
+	char *path = cell_csv(c, p->path, scaling);
 	struct err e = all ? OK : rows_read(path, &rows);
 	free(path);
 	for (int i = 0; i < c->lengths && !e.code; i++) {
