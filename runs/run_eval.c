@@ -2,9 +2,9 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "model/weights.h"
 #include "runs/progress.h"
 #include "runs/run_folder.h"
+#include "runs/run_model.h"
 #include "runs/version.h"
 
 #include <inttypes.h>
@@ -80,58 +80,9 @@ struct err run_evaluate_check(const struct run_evaluation *e)
 	return error;
 }
 
-/* Sets the options that one object of the file's metadata names. */
-static struct err set_from(struct config *c, const struct safetensors *file, const char *key)
-{
-	const char *text = safetensors_metadata(file, key), *name;
-	json_t *value, *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	struct err e = OK;
-	json_object_foreach(object, name, value)
-		if (!e.code)
-			e = config_set(c, name, json_is_string(value) ? json_string_value(value) : "", key);
-	json_decref(object);
-	return e;
-}
-
-/* Was the file's model made by the run whose config this is? */
-static struct err check_origin(const struct config *mine, const struct safetensors *file, const struct model *m,
-			       const char *path)
-{
-	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
-	struct config theirs;
-	char one[IDENTITY_TEXT], other[IDENTITY_TEXT];
-	config_init(&theirs, &scope, NULL);
-	theirs.model = m->options;
-	TRY(err_at(set_from(&theirs, file, "data"), "%s", path));
-	TRY(err_at(set_from(&theirs, file, "training"), "%s", path));
-	if (!strcmp(config_identity(mine, LIST_TRAINING, one), config_identity(&theirs, LIST_TRAINING, other)))
-		return OK;
-	return err_usage("Put back the file that belongs there, or train the run again with --force.",
-			 "%s: made with other options than the config beside it says", path);
-}
-
-static struct err read_model(const struct run_evaluation *e, const char *path, struct model *m)
-{
-	struct safetensors file = { 0 };
-	if (!io_exists(path))
-		return err_usage("Put it back, or move the folder away and train again.",
-				 "%s: is missing, though the run has finished", path);
-	TRY(safetensors_read(path, &file));
-	struct err error = weights_open(&file, path, m);
-	if (!error.code)
-		error = check_origin(e->config, &file, m, path);
-	safetensors_free(&file);
-	return error;
-}
-
 static struct err load_model(const struct run_evaluation *e, struct model *m)
 {
-	if (m->value)
-		return OK;
-	char *path = io_join(e->folder, RUN_MODEL);
-	struct err error = read_model(e, path, m);
-	free(path);
-	return error;
+	return m->value ? OK : run_model_read(e->folder, e->config, m);
 }
 
 static bool wanted(const struct row *r, const struct run_evaluation *e, int length)

@@ -11,8 +11,9 @@
 
 static void print_heading(const struct row *r)
 {
-	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences\n", r->encoding,
-	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences);
+	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s\n", r->encoding,
+	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences,
+	       row_stream(r) == EVAL_TUNE ? " of stream tune" : "");
 	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s\n", "length", "multiple", "factor", "group", "perplexity",
 	       "+-", "accuracy", "exact", "scored");
 }

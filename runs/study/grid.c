@@ -214,6 +214,7 @@ static void set_names(const struct builder *b, struct cell *cell)
 			add_axis_text(line, cell, value, " ", &axes);
 	}
 	config_identity(&cell->config, LIST_TRAINING, cell->identity);
+	config_training_identity(&cell->config, cell->trained);
 	cell->name = folder_name(all.data ? all.data : cell->config.model.encoding.entry->name, cell->identity);
 	text_builder_free(&all);
 	cell->label = keep_and_free(&label);

@@ -11,7 +11,8 @@
 /* A cell is one trained model, and what it is evaluated under. */
 struct cell {
 	struct config config;           /* finished */
-	char identity[IDENTITY_TEXT];   /* of what training depends on */
+	char identity[IDENTITY_TEXT];   /* of model, data and training */
+	char trained[IDENTITY_TEXT];    /* of its weights: equal in cells that only evaluation tells apart */
 	const char *name;               /* of its folder: values of the axes and 8 digits of the identity */
 	const char *label;              /* values of the axes other than seed; "" if there are none */
 	const char *axes;               /* the same without the encoding */
