@@ -59,7 +59,8 @@ static void test_distributions(void **state)
 static void test_window_sees_all(void **state)
 {
 	(void)state;
-	static const char *const label[] = { "recall", "recall(pairs=1)", "recall(grow=filler)", "copy", "copy(gap=0)" };
+	static const char *const label[] = { "recall", "recall(pairs=1)", "recall(grow=filler)", "copy",
+					     "copy(gap=0)" };
 	double p[300];
 	for (int i = 0; i < 5; i++) {
 		struct method m = task_labelled(label[i]);
