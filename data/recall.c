@@ -162,6 +162,12 @@ static void put_query(struct sequence *s, int t, const struct pairs *p, struct r
 	put_scored(s, t, p->key[n], p->value[n], GROUP_RECALL, t - p->place[n]);
 }
 
+static int32_t recall_filler(const struct method *task, struct rng *r)
+{
+	(void)task;
+	return FILLER + (int32_t)rng_below(r, FILLERS);
+}
+
 static void recall_make(const struct method *task, int train_length, uint64_t seed, enum stream stream, uint64_t index,
 			int length, struct sequence *out)
 {
@@ -192,7 +198,7 @@ static void recall_make(const struct method *task, int train_length, uint64_t se
 			put_scored(out, t, ECHO, out->token[t - 1], GROUP_ECHO, 1);
 			break;
 		default:
-			put(out, t, FILLER + (int32_t)rng_below(&r, FILLERS));
+			put(out, t, recall_filler(task, &r));
 		}
 	}
 }
@@ -260,6 +266,13 @@ static const struct task_reference references[] = {
 	{ 0 },
 };
 
+/* A key makes a pair with the token after it alone, and ECHO asks for the token before it. */
+static bool recall_may_insert(const struct method *task, const struct sequence *s, int length, int t)
+{
+	(void)task, (void)length;
+	return !is_value(s->token[t]) && s->token[t] != ECHO;
+}
+
 /* Every target is determined by the tokens before it. */
 static double recall_floor(const struct method *task, int length, int group)
 {
@@ -278,4 +291,6 @@ const struct task task_recall = {
 	.make = recall_make,
 	.solve = recall_solve,
 	.floor = recall_floor,
+	.may_insert = recall_may_insert,
+	.filler = recall_filler,
 };

@@ -111,10 +111,29 @@ static struct err set_options(struct builder *b, struct cell *cell)
 	return config_finish(&cell->config, false);
 }
 
+/* What the option `references` adds to every model's scalings. */
+#define REFERENCE "window"
+
+/* Unless the study names it itself. */
+static struct err add_reference(struct cell *cell)
+{
+	struct method reference;
+	TRY(method_parse("scaling", scaling_at, REFERENCE, &reference));
+	for (int i = 0; i < cell->scalings; i++)
+		if (!strcmp(label_of(&cell->scaling[i]), REFERENCE))
+			return OK;
+	cell->scaling = stb_reallocate(cell->scaling, (size_t)(cell->scalings + 1) * sizeof *cell->scaling);
+	cell->scaling[cell->scalings++] = reference;
+	cell->references = 1;
+	return OK;
+}
+
 static struct err set_evaluation(struct cell *cell)
 {
 	struct config *c = &cell->config;
 	TRY(config_scalings(c, false, &cell->scaling, &cell->scalings));
+	if (c->eval.references)
+		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
 	return eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &cell->length, &cell->multiple,

@@ -20,6 +20,7 @@ struct cell {
 	struct method *scaling;         /* [scalings] */
 	const char **scaling_label;     /* [scalings] */
 	int scalings;
+	int references;                 /* the last of them, added to what the study asks for: see option `references` */
 	int *length;                    /* [lengths] */
 	double *multiple;               /* [lengths] */
 	int lengths;
