@@ -261,7 +261,7 @@ static struct err plan(const struct work *w, const struct scores_request *q, con
 		return err_usage("Give fewer sequences or heads at once, or shorter ones.",
 				 "scores: B %" PRId64 ", H %" PRId64 ", T %" PRId64 " need %s, and %s are available", w->B,
 				 w->H, w->T, all, memory_text(memory_available(), have));
-	fprintf(stderr, "plan: %s, twice the scores' %s among them\n", all, scores);
+	fprintf(stderr, "plan: %s; scores are %s of it, and as much again while they are written\n", all, scores);
 	return OK;
 }
 
