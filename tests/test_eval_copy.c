@@ -17,7 +17,8 @@ static void evaluate(const char *task, int length, struct eval_result *out)
 	assert_ok(method_parse("task", task_at, task, &data.task));
 	assert_ok(model_open(&o, task_of(&data.task)->vocabulary(&data.task), &model));
 	layout_initialise(&model.layout, 7, model.value);
-	struct eval_request r = { &model, &data, &scaling, length, SEQUENCES, 1 };
+	struct eval_request r = { .model = &model, .data = &data, .scaling = &scaling, .length = length,
+				  .sequences = SEQUENCES, .eval_seed = 1 };
 	assert_ok(eval_check(&r));
 	assert_ok(eval_run(&r, NULL, NULL, out));
 	model_close(&model);
