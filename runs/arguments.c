@@ -114,7 +114,7 @@ struct err arguments_parse(const struct command *c, int argc, char **argv, struc
 		own = stb_reallocate(NULL, c->own_size);
 		memset(own, 0, c->own_size);
 	}
-	*in = (struct invocation){ .line = quoted_line(argc, argv) };
+	*in = (struct invocation){ .command = c, .line = quoted_line(argc, argv), .argv = argv };
 	config_init(&in->config, &scope, own);
 	in->word = stb_reallocate(NULL, sizeof *in->word * (size_t)(argc + 1));
 	struct err e = parse_words(c, argc, argv, in);

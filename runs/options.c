@@ -132,16 +132,21 @@ static void add_family(struct names *all, family_at family)
 	all->family[all->families++] = family;
 }
 
+family_at option_family(unsigned list, const struct option *o)
+{
+	if (o->kind == OPTION_METHOD)
+		return o->family;
+	return list == LIST_EVAL && !strcmp(o->name, "scaling") ? scaling_at : NULL;
+}
+
 static void collect_list(const struct scope *scope, unsigned list, struct names *all)
 {
 	for (const struct option *o = option_rows(scope, list); o && o->name; o++) {
 		if (!option_taken(scope, list, o))
 			continue;
 		add_name(all, o)->list = list;
-		if (o->kind == OPTION_METHOD)
-			add_family(all, o->family);
-		else if (list == LIST_EVAL && !strcmp(o->name, "scaling"))
-			add_family(all, scaling_at);
+		if (option_family(list, o))
+			add_family(all, option_family(list, o));
 	}
 }
 

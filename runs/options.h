@@ -55,6 +55,9 @@ bool option_name_at(const struct scope *scope, int index, struct option_name *ou
 /* Does the scope take this row of this list? */
 bool option_taken(const struct scope *scope, unsigned list, const struct option *row);
 
+/* The family whose methods are an option's value, or the items of the list that it is; NULL for other options. */
+family_at option_family(unsigned list, const struct option *row);
+
 /* The rows of one list. */
 const struct option *option_rows(const struct scope *scope, unsigned list);
 
