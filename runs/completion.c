@@ -42,8 +42,9 @@ void completion_values(const struct option_name *n, struct text_builder *b)
 		add_word(b, family(i)->name, strlen(family(i)->name));
 	if (o->kind == OPTION_SWITCH)
 		text_add(b, "on off");
-	for (const char *s = o->choices; s && *s; s += strcspn(s, "|"), s += *s == '|')
-		add_word(b, s, strcspn(s, "|"));
+	else
+		for (const char *s = o->choices; s && *s; s += strcspn(s, "|"), s += *s == '|')
+			add_word(b, s, strcspn(s, "|"));
 }
 
 bool completion_is_path(const struct option_name *n)

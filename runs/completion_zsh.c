@@ -44,7 +44,7 @@ static void add_words(const struct command *c, struct text_builder *b)
 		return;
 	text_add(b, " \\\n\t\t\t'%s:%s:", c->most == 1 ? "1" : "*", c->words);
 	if (c->word_at && c->or_file)
-		text_add(b, "_alternative \"names:name:(");
+		text_add(b, " _alternative \"names:name:(");
 	else if (c->word_at)
 		text_add(b, "(");
 	completion_words(c, b);

@@ -204,6 +204,17 @@ bool option_lookup(const struct scope *scope, const char *name, struct option_na
 	return false;
 }
 
+bool option_alias_at(const struct option_name *n, int index, char text[64])
+{
+	for (const char *s = n->option->aliases; s && *s; s += strcspn(s, "|"), s += *s == '|')
+		if (index-- == 0)
+			return snprintf(text, 64, "%.*s", (int)strcspn(s, "|"), s) > 0;
+	for (int i = 0; i < COUNT(aliases); i++)
+		if (!strcmp(aliases[i].ours, n->name) && index-- == 0)
+			return snprintf(text, 64, "%s", aliases[i].theirs) > 0;
+	return false;
+}
+
 /* A shared option's METHOD_OPTION spelling is accepted but not advertised. */
 static bool advertised(const struct option_name *n)
 {

@@ -49,6 +49,9 @@ bool option_lookup(const struct scope *scope, const char *name, struct option_na
  * that the scope takes. `shown` is how the user wrote it ("--lr-rate", "lr_rate"). */
 struct err option_unknown(const struct scope *scope, const char *name, const char *shown);
 
+/* Other tools' names for an option, one by one; false past the last. */
+bool option_alias_at(const struct option_name *n, int index, char text[64]);
+
 /* Names of the scope one by one, folders' options first, then methods'; false past the last. For help and lists. */
 bool option_name_at(const struct scope *scope, int index, struct option_name *out);
 

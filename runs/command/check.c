@@ -130,8 +130,8 @@ const struct command command_check = {
 	.words = "",
 	.help = "check gradients, causality and bits of every encoding on this machine",
 	.more = "Prints a line for each encoding and scaling: the greatest difference between its gradients and those\n"
-		"found by moving the weights, and the tensor that has it. Takes some seconds and writes no file. Exit code 1\n"
-		"if one is wrong.\n"
+		"found by moving the weights, and the tensor that has it. Takes some seconds and writes no file. Exit\n"
+		"code 1 if one is wrong.\n"
 		"Examples:\n"
 		"  ropewalk check\n"
 		"  ropewalk check --encoding='alibi(slopes=spread)'",

@@ -33,6 +33,15 @@ const char *command_word_at(int index, const void *unused)
 	return index < count ? list[index]->name : more[index - count];
 }
 
+void command_names(const struct command *c, struct text_builder *b)
+{
+	const char *name;
+	text_add(b, "There are:");
+	for (int i = 0; (name = c->word_at(i, NULL)); i++)
+		text_add(b, "%s %s", i ? "," : "", name);
+	text_add(b, ".");
+}
+
 struct err command_pick(const struct command *c, const char *word, int *index)
 {
 	const char *name, *nearest = nearest_name(word, c->word_at, NULL);
@@ -42,9 +51,7 @@ struct err command_pick(const struct command *c, const char *word, int *index)
 			return OK;
 	if (nearest)
 		text_add(&hint, "Did you mean %s? ", nearest);
-	text_add(&hint, "There are:");
-	for (int i = 0; (name = c->word_at(i, NULL)); i++)
-		text_add(&hint, "%s %s", i ? "," : "", name);
+	command_names(c, &hint);
 	struct err e = err_usage(hint.data, "%s: '%.60s' is unknown", c->name, word);
 	text_builder_free(&hint);
 	return e;

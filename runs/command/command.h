@@ -18,7 +18,7 @@ struct command {
 	const char *name;
 	const char *words; /* as in "eval DIR [--option=value ...]": "DIR"; "" if it takes none */
 	const char *help;  /* one line */
-	const char *more;  /* a paragraph or examples after the options, or NULL */
+	const char *more;  /* paragraphs after it: what is printed and written, examples; or NULL */
 	int least, most;   /* how many words it takes */
 	/* Names that its words are one of, NULL past the last; NULL: they are paths. With `or_file` both may be. */
 	const char *(*word_at)(int index, const void *unused);
@@ -39,6 +39,9 @@ const struct command *command_at(int index);
 
 /* What may stand first on a command line, for suggestions: the commands, then help, --help and --version. */
 const char *command_word_at(int index, const void *unused);
+
+/* Appends "There are: a, b." of a command's names. */
+void command_names(const struct command *c, struct text_builder *b);
 
 /* Which of a command's names (word_at) this is; an error names the nearest, or all of them. */
 struct err command_pick(const struct command *c, const char *word, int *index);

@@ -17,7 +17,7 @@ const struct command command_completion = {
 	.name = "completion",
 	.words = "SHELL",
 	.help = "print a script that completes commands, options and names: bash, zsh",
-	.more = "Once for the running shell; put the line into ~/.bashrc or ~/.zshrc (there after compinit) to keep it:\n"
+	.more = "For the running shell; to keep it, put the line into ~/.bashrc, or into ~/.zshrc behind compinit:\n"
 		"  eval \"$(ropewalk completion bash)\"\n"
 		"  source <(ropewalk completion zsh)",
 	.least = 1,

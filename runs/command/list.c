@@ -116,7 +116,7 @@ static struct err run(struct invocation *in)
 
 const struct command command_list = {
 	.name = "list",
-	.words = "WHAT",
+	.words = "[WHAT]",
 	.help = "encodings, scalings, tasks, options, params or presets",
 	.more = "Without WHAT: what there is to list. The options are those of the model that `list params` lays out.\n"
 		"Examples:\n"
