@@ -262,13 +262,12 @@ static const char *spelled(const char *name, const char *shown, char out[80])
 	return out;
 }
 
-static const struct command *command_with(const char *name)
+static const struct command *command_with(const char *name, struct option_name *found)
 {
 	const struct command *c;
-	struct option_name found;
 	for (int i = 0; (c = command_at(i)); i++) {
 		struct scope scope = command_scope(c);
-		if (option_lookup(&scope, name, &found))
+		if (option_lookup(&scope, name, found))
 			return c;
 	}
 	return NULL;
@@ -281,9 +280,10 @@ struct err option_unknown(const struct scope *scope, const char *name, const cha
 		if (same_name(false_friends[i].theirs, name))
 			return err_usage(false_friends[i].hint, "%s: not an option of ours: %s", shown,
 					 false_friends[i].why);
-	const struct command *other = command_with(name);
+	struct option_name found;
+	const struct command *other = command_with(name, &found);
 	if (other) {
-		bool fixed = !(scope->lists & LIST_TRAIN) && (other->lists & LIST_TRAIN);
+		bool fixed = (scope->lists & (LIST_EVAL | LIST_TRAIN)) == LIST_EVAL && found.list != LIST_RUN;
 		snprintf(hint, sizeof hint, "It is one of `ropewalk %s`%s; see `ropewalk %s --help`.", other->name,
 			 fixed ? "; a trained run's options are fixed" : "", scope->command);
 		return err_usage(hint, "%s: not an option of %s", shown, scope->command);

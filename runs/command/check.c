@@ -111,7 +111,7 @@ static struct err check(const struct check_options *o)
 static struct err have_double_check(struct invocation *in)
 {
 	int code;
-	fprintf(stderr, "checked in double, by ropewalk-double\n");
+	fprintf(stderr, "gradients are checked in double: running ropewalk-double\n");
 	TRY(executable_run("ropewalk-double", in->argv, "Build it: `make build/ropewalk-double`.", &code));
 	return (struct err){ .code = (enum err_code)code };
 }
