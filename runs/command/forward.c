@@ -319,7 +319,11 @@ const struct command command_forward = {
 	.name = "forward",
 	.words = "MODEL.safetensors",
 	.help = "run a model on given tokens: logits, NLL, gradients",
-	.more = "A model that ropewalk wrote knows its options; for others give --heads, --encoding, --rope-theta ...",
+	.more = "Prints the loss. Writes logits (B,T,V), nll (B,T), loss (1) and, with --gradients, grad.NAME of each\n"
+		"tensor. A model that ropewalk wrote knows its options; for others give --heads, --encoding,\n"
+		"--rope-theta ...; sizes are read from the shapes.\n"
+		"Example:\n"
+		"  ropewalk forward runs/out/rope-101/model.safetensors --tokens=in.safetensors --output=out.safetensors",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,
