@@ -42,7 +42,8 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 static struct batch_source source_of(const struct eval_request *r)
 {
 	return (struct batch_source){ .task = &r->data->task, .train_length = (int)r->model->options.train_length,
-				      .length = r->length, .seed = r->eval_seed, .stream = STREAM_REPORT };
+				      .length = r->length, .seed = r->eval_seed,
+				      .stream = r->tune ? STREAM_TUNE : STREAM_REPORT };
 }
 
 static struct err check_vocabulary(const struct eval_request *r)

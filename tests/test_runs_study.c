@@ -377,7 +377,7 @@ static void test_computes_only_what_is_missing(void **state)
 	assert_int_equal(run_study(TINY "seed = 1, 2\nscaling = none, ntk\n", 0, 2), 0);
 	assert_int_equal(run_study(TINY "encoding = rope, alibi\nseed = 2\nscaling = none, ntk\n", 1, 1), 0);
 	assert_int_equal(run_study(TINY_MODEL "steps = 2\nmultiples = 1, 2, 4\nseed = 2\n", 0, 1), 0);
-	assert_int_equal(run_study(TINY "seed = 2\nlr = 1e-3\n", 1, 1), 0);
+	assert_int_equal(run_study(TINY "seed = 2\nlr = 1e-3, 3e-3\n", 1, 1), 0);
 }
 
 static void test_writes_study_and_command(void **state)

@@ -12,7 +12,7 @@ enum { OVERFLOW };
 enum { REFUSE, CLAMP, RANDOM, INTERPOLATE };
 static const struct option options[] = {
 	[OVERFLOW] = { .name = "overflow", .kind = OPTION_CHOICE, .initial = "refuse",
-		       .choices = "refuse|clamp|random|interpolate", .results = true,
+		       .choices = "refuse|clamp|random|interpolate", .results = true, .untrained = true,
 		       .help = "positions past the table: refused, the last row, untrained N(0, 1) rows, or all "
 			       "positions shrunk to fit the table" },
 	{ 0 },

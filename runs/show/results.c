@@ -23,7 +23,7 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	TRY(run_record_read(out->folder, &out->record));
 	struct err e = OK;
 	for (int i = 0; i < c->scalings && !e.code; i++) {
-		path = run_folder_csv(out->folder, c->scaling_label[i], false);
+		path = cell_csv(c, out->folder, i);
 		e = rows_read(path, &out->row[i]);
 		free(path);
 	}
@@ -138,7 +138,8 @@ static const struct sequence_row *sequences_of(const struct results *r, int cell
 	const struct cell *c = &r->grid->cell[cell];
 	struct by_sequence *s = &r->cell[cell].sequence[scaling];
 	if (!s->read) {
-		char *path = run_folder_csv(r->cell[cell].folder, c->scaling_label[scaling], true);
+		char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling],
+					    true);
 		struct err e = sequence_rows_read(path, &s->row);
 		if (e.code && !r->late->code)
 			*r->late = e;

@@ -214,6 +214,7 @@ static void set_names(const struct builder *b, struct cell *cell)
 			add_axis_text(line, cell, value, " ", &axes);
 	}
 	config_identity(&cell->config, LIST_TRAINING, cell->identity);
+	config_training_identity(&cell->config, cell->trained);
 	cell->name = folder_name(all.data ? all.data : cell->config.model.encoding.entry->name, cell->identity);
 	text_builder_free(&all);
 	cell->label = keep_and_free(&label);
@@ -372,8 +373,14 @@ bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 	const struct eval_options *eval = &c->config.eval;
 	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
 	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
+	       row_stream(row) == eval->stream &&
 	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
+}
+
+char *cell_csv(const struct cell *c, const char *folder, int scaling)
+{
+	return run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], false);
 }
 
 void section_text(const struct study_section *s, struct text_builder *b)
