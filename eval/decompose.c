@@ -39,7 +39,7 @@ static bool possible(const struct eval_request *r, enum form form)
 }
 
 /* Of FORM_TOKENS: as long as any, and possible wherever FORM_AS_IS is. */
-static struct err transformer_need(const struct eval_request *r, size_t *bytes)
+static struct err check_transformer(const struct eval_request *r)
 {
 	int L = (int)r->model->options.train_length;
 	double *positions = calloc((size_t)r->length, sizeof *positions);
@@ -49,35 +49,20 @@ static struct err transformer_need(const struct eval_request *r, size_t *bytes)
 		positions[t] = t < L ? t : L - 1;
 	struct transformer_request q = { .model = r->model, .B = 1, .T = r->length, .positions = positions,
 					 .scaling = r->scaling };
-	struct err e = transformer_bytes(&q, bytes);
+	struct err e = eval_check_memory(&q);
 	free(positions);
 	return e;
-}
-
-static struct err check_vocabulary(const struct eval_request *r)
-{
-	int V = task_of(&r->data->task)->vocabulary(&r->data->task);
-	if (r->model->V == V)
-		return OK;
-	return err_usage("Give the --task the model was trained on.", "the model has %d tokens, the task %s has %d",
-			 r->model->V, r->data->task.entry->name, V);
 }
 
 struct err decompose_check(const struct eval_request *request)
 {
 	struct batch_source source = source_of(request);
 	struct stretch s;
-	size_t bytes, available = memory_available();
-	TRY(check_vocabulary(request));
+	TRY(eval_check_vocabulary(request));
 	struct err e = stretch_open(&source, &s);
 	stretch_close(&s);
 	TRY(e);
-	TRY(transformer_need(request, &bytes));
-	if (bytes <= available)
-		return OK;
-	char need[32], have[32];
-	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s are available",
-			 request->length, memory_text(bytes, need), memory_text(available, have));
+	return check_transformer(request);
 }
 
 static int count_groups(const struct task *task)

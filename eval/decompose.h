@@ -28,7 +28,7 @@ struct decomposition {
 /* Can this request be decomposed: task, vocabulary, scaling against encoding, memory? `length` is T. */
 struct err decompose_check(const struct eval_request *request);
 
-/* Sequences 0 .. sequences - 1 of stream `report`, one at a time in every form, as each has positions of its own.
+/* Sequences 0 .. sequences - 1, one at a time in every form, as each has positions of its own.
  * `before` (may be NULL) is the result of the same request at another length, whose FORM_AS_IS is taken over.
  * `progress` (may be NULL) is called after each sequence. decomposition_free takes a zeroed struct too. */
 struct err decompose_run(const struct eval_request *request, const struct decomposition *before,

@@ -7,7 +7,7 @@
 
 /* A command is a file that defines `command_NAME`, and a row here. */
 #define COMMANDS                                                                                                \
-	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(forward) COMMAND(list)
+	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(forward) COMMAND(decompose) COMMAND(list)
 
 #define COMMAND(name) extern const struct command command_##name;
 COMMANDS
