@@ -71,7 +71,7 @@ struct err eval_scalings(const char *text, struct method **method, int *count);
 /* Can this request run (scaling against encoding, length against the encoding's reach, memory)? */
 struct err eval_check(const struct eval_request *request);
 
-/* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, a few at a time, so memory is linear in the length.
+/* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
  * `progress` (may be NULL) is called after each lot with the tokens done and to do. eval_result_free takes a zeroed
  * result. */
 struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),
