@@ -260,9 +260,9 @@ static void stated_probability(const struct method *task, const struct sequence 
 	}
 }
 
-/* What the reader who sees tokens `seen` and behind gives the target of a query. A pair torn by the edge shows its value
- * alone: that is the queried one's as likely as that of any other pair that is not wholly seen (the reader knows how
- * many there are). place [KEYS]: where each key's pair is stated, -1 if it is not yet. */
+/* What the reader who sees tokens `seen` and behind gives the target of a query. A pair torn by the edge shows its
+ * value alone, which is as likely the queried one's as that of any other pair not wholly seen (the reader knows how
+ * many those are). place [KEYS]: where each key's pair is stated, -1 if it is not yet. */
 static double window_guess(const int32_t *token, const int *place, int seen, int32_t key, int32_t target)
 {
 	int own = place[key - KEY], hidden = 0;
