@@ -112,7 +112,8 @@ static void test_searched(void **state)
 {
 	(void)state;
 	assert_searched((const char *const[]){ "ntk" }, 1);
-	program_works("eval run --multiples=2 --sequences=2 --stream=tune --scaling=ntk(factor=4),linear,ntk(factor=2)");
+	program_works("eval run --multiples=2 --sequences=2 --stream=tune "
+		      "--scaling=ntk(factor=4),linear,ntk(factor=2)");
 	assert_searched((const char *const[]){ "linear", "ntk", "ntk(factor=2)", "ntk(factor=4)" }, 4);
 	program_put("run/tune-none-afc5064e.csv", "run\n", 4);
 	const char **label = NULL;
