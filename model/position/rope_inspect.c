@@ -84,8 +84,8 @@ struct err rope_inspect(const struct inspection *in, struct report *to)
 	fill_pairs(in, last, &a, &n);
 	report_note(to,
 		    "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
-		    "longest distance of training and of this length; new: training met no such angle; seen: it went round the "
-		    "circle; else angle / trained angle.");
+		    "longest distance of training and of this length; new: training met no such angle; seen: it went "
+		    "round the circle; else angle / trained angle.");
 	report_note(to,
 		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
 		    "did not.",
