@@ -40,8 +40,8 @@ struct err input_positions(const char *path, const struct tensor *t, int T, doub
 		double *p = positions + i;
 		*p = tensor_item(t, i);
 		if (!isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
-			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g", path, t->name,
-					 i, *p);
+			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g", path,
+					 t->name, i, *p);
 	}
 	return OK;
 }

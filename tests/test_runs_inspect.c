@@ -239,7 +239,7 @@ static void learned_tables(void **state)
 	char *text = text_of("model.safetensors");
 	assert_non_null(strstr(text, "head 1"));
 	free(text);
-	program_refuses("inspect model.safetensors --heads=2", "--heads: model.safetensors says itself", "Leave it out");
+	program_refuses("inspect model.safetensors --heads=2", "--heads: model.safetensors says", "Leave it out");
 	program_refuses("inspect model.safetensors --head-dim=4", "--head-dim: model.safetensors says", NULL);
 }
 
@@ -332,8 +332,8 @@ static void pairs_by_hand(void **state)
 	(void)state;
 	const char *flags = "--head-dim=16 --scaling=yarn --train-length=64 --length=512";
 	json_t *found = ask(flags);
-	const json_t *inv_freq = json_object_get(found, "inv_freq"), *trained = json_object_get(found, "trained_inv_freq"),
-		     *kept = json_object_get(found, "kept");
+	const json_t *inv_freq = json_object_get(found, "inv_freq"), *kept = json_object_get(found, "kept"),
+		     *trained = json_object_get(found, "trained_inv_freq");
 	assert_true(json_number(found, "factor") == 8 && json_number(found, "rope_theta") == 500);
 	assert_int_equal(json_array_size(kept), 8);
 	for (size_t m = 0; m < 8; m++) {
@@ -347,10 +347,12 @@ static void pairs_by_hand(void **state)
 	}
 	json_decref(found);
 	char *text = text_of(flags);
-	assert_non_null(strstr(text, "Of 8 pairs 1 are kept, 2 on the ramp, 5 interpolated by the whole factor; 0 meet"));
+	assert_non_null(strstr(text, "Of 8 pairs 1 are kept, 2 on the ramp, 5 interpolated by"));
+	assert_non_null(strstr(text, "0 meet angles"));
 	free(text);
 	text = text_of("--head-dim=16 --length=512");
-	assert_non_null(strstr(text, "Of 8 pairs 8 are kept, 0 between, 0 interpolated by the whole factor; 5 meet"));
+	assert_non_null(strstr(text, "Of 8 pairs 8 are kept, 0 between, 0 interpolated by"));
+	assert_non_null(strstr(text, "5 meet angles"));
 	free(text);
 	text = text_of("--head-dim=16 --length=512 --scaling=window"); /* no distance is longer than in training */
 	assert_non_null(strstr(text, "0 meet angles"));

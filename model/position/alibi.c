@@ -73,8 +73,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		trained[h] = slope[h] * (p->train_length - 1);
 		longest[h] = slope[h] * distance;
 	}
-	report_note(to, "A key at distance r loses slope x r nats: 1 at the distance given, and then at the longest distance "
-			"of training and of this length.");
+	report_note(to, "A key at distance r loses slope x r nats: 1 at the distance given, and then at the longest "
+			"distance of training and of this length.");
 	return OK;
 }
 

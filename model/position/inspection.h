@@ -4,8 +4,8 @@
 #include "model/base/report.h"
 #include "model/position/scaling.h"
 
-/* What an encoding's `inspect` hook gets to know: what it would meet in a sequence of `place->T` tokens at the positions
- * 0 .. T - 1 under a scaling. */
+/* What an encoding's `inspect` hook gets to know: what it would meet in a sequence of `place->T` tokens at the
+ * positions 0 .. T - 1 under a scaling. */
 struct inspection {
 	const struct place *place;
 	const struct method *scaling;

@@ -144,7 +144,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 	TRY(report_column(to, "shape", "", 0, &shape));
 	shape[0] = p->train_length;
 	shape[1] = p->C;
-	report_note(to, "A learned table of %d rows (train_length) of %d: give a model to see it.", p->train_length, p->C);
+	report_note(to, "A learned table of %d rows (train_length) of %d: give a model to see it.", p->train_length,
+		    p->C);
 	note_overflow(p, to);
 	return OK;
 }

@@ -26,8 +26,8 @@ static struct err add_columns(const struct inspection *in, struct report *to, st
 	return report_column(to, "wavelengths", "", 0, &a->wavelength);
 }
 
-/* Did training meet the largest angle of a pair? It has met all of them if it went round the circle, and those less than
- * a token's `step` beyond its last are between two that it met. */
+/* Did training meet the largest angle of a pair? It has met all of them if it went round the circle, and one less than
+ * a token's `step` beyond its last is as good as met: an interpolated position never reaches the whole length. */
 static bool meet(double trained, double angle, double step, char word[REPORT_WORD])
 {
 	bool round = trained >= 2 * M_PI, new = !round && angle - trained > step * (1 - 1e-9);
@@ -82,11 +82,13 @@ struct err rope_inspect(const struct inspection *in, struct report *to)
 	report_number(to, "attention_factor", last->attention_factor);
 	TRY(add_columns(in, to, &a));
 	fill_pairs(in, last, &a, &n);
-	report_note(to, "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
-			"longest distance of training and of this length; new: training met no such angle; seen: it went "
-			"round the circle; else angle / trained angle.");
-	report_note(to, "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
-			"did not.",
+	report_note(to,
+		    "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
+		    "longest distance of training and of this length; new: training met no such angle; seen: it went "
+		    "round the circle; else angle / trained angle.");
+	report_note(to,
+		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
+		    "did not.",
 		    in->place->D / 2, n.kept, n.between, a.kept ? "on the ramp" : "between", n.interpolated, n.new);
 	return OK;
 }

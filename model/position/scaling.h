@@ -42,8 +42,8 @@ struct scaling {
 	struct err (*check)(const struct scaling_request *r);
 	/* inv_freq [F] and attention factor for the request's length. */
 	void (*frequencies)(const struct scaling_request *r, double *inv_freq, double *attention_factor);
-	/* The share of each pair [F] that is kept, 1, where the rest is interpolated, 0, if it blends along a ramp. May be
-	 * NULL: it has no ramp. */
+	/* The share of each pair [F] that is kept, where the rest is interpolated: 1 .. 0 along a ramp. NULL: it has no
+	 * ramp. */
 	void (*ramp)(const struct scaling_request *r, double *kept);
 	/* Its zones, where they are not one zone of all queries at the sequence's own positions. May be NULL. */
 	void (*zones)(const struct method *scaling, const struct model_options *options, const struct place *p,

@@ -115,8 +115,8 @@ static struct err report_buckets(const struct inspection *in, struct report *to)
 		int b = bucket_of(first, buckets, most);
 		for (last = first; last < most && bucket_of(last + 1, buckets, most) == b;)
 			last++;
-		snprintf(range[b], REPORT_WORD, last == most ? "%d and beyond" : first == last ? "%d" : "%d - %d", first,
-			 last);
+		const char *format = last == most ? "%d and beyond" : first == last ? "%d" : "%d - %d";
+		snprintf(range[b], REPORT_WORD, format, first, last);
 	}
 	if (!in->own)
 		return OK;

@@ -88,9 +88,9 @@ static struct err read_sizes(struct work *w)
 	w->D = t->shape[rank - 1];
 	if (w->B < 1 || w->H < 1 || w->T < 1 || w->D < 1 || w->B > 1048576 || w->H > 1024 || w->T > 16777216 ||
 	    w->D > 65536 || w->H * w->D > 65536)
-		return err_usage("B is 1 to 1048576, H 1 to 1024, T 1 to 16777216, and a head's reals times H 1 to 65536.",
-				 "%s: %s has the sizes B %" PRId64 ", H %" PRId64 ", T %" PRId64 ", D %" PRId64, w->path,
-				 t->name, w->B, w->H, w->T, w->D);
+		return err_usage("B is 1 to 1048576, H 1 to 1024, T 1 to 16777216 and H D 1 to 65536.",
+				 "%s: %s has the sizes B %" PRId64 ", H %" PRId64 ", T %" PRId64 ", D %" PRId64,
+				 w->path, t->name, w->B, w->H, w->T, w->D);
 	w->C = w->H * w->D;
 	return OK;
 }
@@ -122,8 +122,8 @@ static struct err set_options(const struct config *c, const struct work *w, stru
 {
 	*o = c->model;
 	if (config_given(c, "width") && o->width != w->C)
-		return err_usage("Leave the option out.", "--width: the tensors of %s have a width of %" PRId64, w->path,
-				 w->C);
+		return err_usage("Leave the option out.", "--width: the tensors of %s have a width of %" PRId64,
+				 w->path, w->C);
 	if (config_given(c, "heads") && w->tensor[Q] && o->heads != w->H)
 		return err_usage("Leave the option out.", "--heads: %s has %" PRId64 " heads", w->path, w->H);
 	o->width = w->C;
@@ -148,7 +148,8 @@ static struct err not_finite(const struct work *w, const char *tensor, const int
 		i %= below;
 		below /= axis + 1 < rank ? shape[axis + 1] : 1;
 	}
-	return err_usage("All items are finite numbers of a " REAL_NAME ".", "%s: %s%s is %g", w->path, tensor, index, value);
+	return err_usage("All items are finite, and in the range of a " REAL_NAME ".", "%s: %s%s is %g", w->path,
+			 tensor, index, value);
 }
 
 static struct err read_value(const struct work *w, const struct tensor *t, real *value)
@@ -259,8 +260,8 @@ static struct err plan(const struct work *w, const struct scores_request *q, con
 	memory_text(squares, scores);
 	if (total > memory_available())
 		return err_usage("Give fewer sequences or heads at once, or shorter ones.",
-				 "scores: B %" PRId64 ", H %" PRId64 ", T %" PRId64 " need %s, and %s are available", w->B,
-				 w->H, w->T, all, memory_text(memory_available(), have));
+				 "scores: B %" PRId64 ", H %" PRId64 ", T %" PRId64 " need %s, and %s are available",
+				 w->B, w->H, w->T, all, memory_text(memory_available(), have));
 	fprintf(stderr, "plan: %s; scores are %s of it, and as much again while they are written\n", all, scores);
 	return OK;
 }
@@ -336,10 +337,11 @@ const struct command command_scores = {
 	.name = "scores",
 	.words = "",
 	.help = "attention's logits for given q and k under an encoding and a scaling",
-	.more = "--input has q and k (B,H,T,D), the same for all layers of a model; v adds `output`; x (B,T,C) adds `embedded`,\n"
-		"x and the vectors of an encoding that has them, alone if there are no q and k; positions (T) are 0, 1, 2 ...\n"
-		"unless given. Masked scores are -inf. Learned tensors are named as in a model: model.position.table ...\n"
-		"Example:\n  ropewalk scores --encoding=rope --scaling=yarn --input=qk.safetensors --output=out.safetensors",
+	.more = "--input has q and k (B,H,T,D) before any rotation. v (the same) adds `output`; x (B,T,C) adds\n"
+		"`embedded`, x plus the vectors of an encoding that has them, and may then stand alone. positions (T)\n"
+		"are 0, 1, 2 ... unless given. Learned tensors are named as in a model: model.position.table ...\n"
+		"Masked scores are -inf.\n"
+		"Example:\n  ropewalk scores --encoding=rope --input=in.safetensors --output=out.safetensors",
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,
 	.without = "layers|hidden|rms_eps|tied|out|force",
 	.own = own,
