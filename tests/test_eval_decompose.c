@@ -353,6 +353,23 @@ static void test_every_method(void **state)
 	assert_true(ran > 10);
 }
 
+/* To choose an option by: other sequences than those of a report. */
+static void test_tune(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "rope", "none");
+	struct decomposition report = decompose(&s, LENGTH), tune;
+	struct eval_request r = request_of(&s, LENGTH);
+	r.tune = true;
+	assert_ok(decompose_run(&r, NULL, NULL, NULL, &tune));
+	for (enum form form = 0; form < FORMS; form++)
+		assert_true(tune.tally[form]->nll_sum != report.tally[form]->nll_sum);
+	decomposition_free(&report);
+	decomposition_free(&tune);
+	setup_close(&s);
+}
+
 static void test_threads(void **state)
 {
 	(void)state;
@@ -446,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_no_failure),
 		cmocka_unit_test(test_learned),
 		cmocka_unit_test(test_every_method),
+		cmocka_unit_test(test_tune),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_refused),
