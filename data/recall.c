@@ -162,6 +162,12 @@ static void put_query(struct sequence *s, int t, const struct pairs *p, struct r
 	put_scored(s, t, p->key[n], p->value[n], GROUP_RECALL, t - p->place[n]);
 }
 
+static int32_t recall_filler(const struct method *task, struct rng *r)
+{
+	(void)task;
+	return FILLER + (int32_t)rng_below(r, FILLERS);
+}
+
 static void recall_make(const struct method *task, int train_length, uint64_t seed, enum stream stream, uint64_t index,
 			int length, struct sequence *out)
 {
@@ -192,7 +198,7 @@ static void recall_make(const struct method *task, int train_length, uint64_t se
 			put_scored(out, t, ECHO, out->token[t - 1], GROUP_ECHO, 1);
 			break;
 		default:
-			put(out, t, FILLER + (int32_t)rng_below(&r, FILLERS));
+			put(out, t, recall_filler(task, &r));
 		}
 	}
 }
@@ -254,11 +260,50 @@ static void stated_probability(const struct method *task, const struct sequence 
 	}
 }
 
+/* What the reader who sees tokens `seen` and behind gives the target of a query. A pair torn by the edge shows its
+ * value alone, which is as likely the queried one's as that of any other pair not wholly seen (the reader knows how
+ * many those are). place [KEYS]: where each key's pair is stated, -1 if it is not yet. */
+static double window_guess(const int32_t *token, const int *place, int seen, int32_t key, int32_t target)
+{
+	int own = place[key - KEY], hidden = 0;
+	if (own >= seen)
+		return token[own + 1] == target;
+	for (int i = 0; i < KEYS; i++)
+		hidden += place[i] >= 0 && place[i] < seen;
+	if (!is_value(target))
+		return 0;
+	double torn = is_value(token[seen]) ? 1.0 / hidden : 0;
+	return torn * (token[seen] == target) + (1 - torn) / VALUES;
+}
+
+static void window_probability(const struct method *task, const struct sequence *s, int train_length, int length,
+			       double *p)
+{
+	(void)task;
+	int place[KEYS];
+	for (int i = 0; i < KEYS; i++)
+		place[i] = -1;
+	for (int t = 0; t < length; t++) {
+		if (is_value(s->token[t]))
+			place[s->token[t - 1] - KEY] = t - 1;
+		int seen = t < train_length ? 0 : t - train_length + 1;
+		p[t] = is_query(s, t) ? window_guess(s->token, place, seen, s->token[t], s->target[t]) : 0;
+	}
+}
+
 static const struct task_reference references[] = {
 	{ "uniform over the values", GROUP_RECALL, uniform_probability },
 	{ "guessing among the stated values", GROUP_RECALL, stated_probability },
+	{ "the ideal reader of the last train_length tokens", GROUP_RECALL, window_probability },
 	{ 0 },
 };
+
+/* A key makes a pair with the token after it alone, and ECHO asks for the token before it. */
+static bool recall_may_insert(const struct method *task, const struct sequence *s, int length, int t)
+{
+	(void)task, (void)length;
+	return !is_value(s->token[t]) && s->token[t] != ECHO;
+}
 
 /* Every target is determined by the tokens before it. */
 static double recall_floor(const struct method *task, int length, int group)
@@ -278,4 +323,6 @@ const struct task task_recall = {
 	.make = recall_make,
 	.solve = recall_solve,
 	.floor = recall_floor,
+	.may_insert = recall_may_insert,
+	.filler = recall_filler,
 };

@@ -2,7 +2,8 @@
 
 /* Adding a task: its file, and its line here. */
 #define TASKS(_)  \
-	_(recall)
+	_(recall) \
+	_(copy)
 
 #define DECLARE(name) extern const struct task task_##name;
 TASKS(DECLARE)

@@ -9,6 +9,9 @@ struct eval_options {
 #include "model/base/option_end.h"
 };
 
+/* Values of `stream`, in the order of its choices. */
+enum { EVAL_REPORT, EVAL_TUNE };
+
 /* The rows of options.def, for runs/options; ends with a NULL name. */
 extern const struct option eval_option_rows[];
 

@@ -42,10 +42,11 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 static struct batch_source source_of(const struct eval_request *r)
 {
 	return (struct batch_source){ .task = &r->data->task, .train_length = (int)r->model->options.train_length,
-				      .length = r->length, .seed = r->eval_seed, .stream = STREAM_REPORT };
+				      .length = r->length, .seed = r->eval_seed,
+				      .stream = r->tune ? STREAM_TUNE : STREAM_REPORT };
 }
 
-static struct err check_vocabulary(const struct eval_request *r)
+struct err eval_check_vocabulary(const struct eval_request *r)
 {
 	int V = task_of(&r->data->task)->vocabulary(&r->data->task);
 	if (r->model->V == V)
@@ -54,23 +55,28 @@ static struct err check_vocabulary(const struct eval_request *r)
 			 r->model->V, r->data->task.entry->name, V);
 }
 
-static struct err check_lot(const struct eval_request *r, const double *positions)
+struct err eval_check_memory(const struct transformer_request *request)
 {
-	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
 	size_t bytes, available = memory_available();
-	TRY(transformer_bytes(&lot, &bytes));
+	TRY(transformer_bytes(request, &bytes));
 	if (bytes <= available)
 		return OK;
 	char need[32], have[32];
 	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s are available",
-			 r->length, memory_text(bytes, need), memory_text(available, have));
+			 request->T, memory_text(bytes, need), memory_text(available, have));
+}
+
+static struct err check_lot(const struct eval_request *r, const double *positions)
+{
+	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
+	return eval_check_memory(&lot);
 }
 
 struct err eval_check(const struct eval_request *request)
 {
 	struct batch_source source = source_of(request);
 	struct batch first;
-	TRY(check_vocabulary(request));
+	TRY(eval_check_vocabulary(request));
 	struct err e = batch_open(&source, 1, &first);
 	if (!e.code)
 		e = check_lot(request, first.positions);
@@ -110,7 +116,7 @@ static struct err evaluation_open(struct evaluation *e)
 {
 	const struct eval_request *r = e->request;
 	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
-	TRY(check_vocabulary(r));
+	TRY(eval_check_vocabulary(r));
 	struct batch_source source = source_of(r);
 	TRY(batch_open(&source, e->lot, &e->batch));
 	struct transformer_request request = request_of(r, e->lot, e->batch.positions);

@@ -19,6 +19,7 @@ struct eval_request {
 	const struct method *scaling;
 	int length, sequences;
 	uint64_t eval_seed;
+	bool tune; /* sequences of stream `tune`, to choose an option by, instead of `report` */
 };
 
 /* One group of one sequence. */
@@ -69,8 +70,11 @@ struct err eval_scalings(const char *text, struct method **method, int *count);
 
 /* Can this request run (scaling against encoding, length against the encoding's reach, memory)? */
 struct err eval_check(const struct eval_request *request);
+/* Parts of it: is the model of the task's vocabulary; does a transformer fit in memory? */
+struct err eval_check_vocabulary(const struct eval_request *request);
+struct err eval_check_memory(const struct transformer_request *request);
 
-/* Sequences of stream `report`, index 0 .. sequences - 1, a few at a time, so memory is linear in the length.
+/* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
  * `progress` (may be NULL) is called after each lot with the tokens done and to do. eval_result_free takes a zeroed
  * result. */
 struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),

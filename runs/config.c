@@ -336,3 +336,16 @@ const char *config_identity(const struct config *c, unsigned lists, char text[ID
 	text_builder_free(&b);
 	return text;
 }
+
+const char *config_training_identity(const struct config *c, char text[IDENTITY_TEXT])
+{
+	struct config trained = *c;
+	for (int i = 0; i < LISTS; i++) {
+		void *options = config_list(&trained, 1u << i);
+		const struct option *o = LIST_TRAINING & (1u << i) ? option_rows(&c->scope, 1u << i) : NULL;
+		for (; o && o->name; o++)
+			if (o->kind == OPTION_METHOD)
+				method_as_trained(method_field(o, options));
+	}
+	return config_identity(&trained, LIST_TRAINING, text);
+}

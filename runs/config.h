@@ -77,6 +77,9 @@ void config_value(const struct config *c, const char *name, struct text_builder 
 #define IDENTITY_TEXT 17
 const char *config_identity(const struct config *c, unsigned lists, char text[IDENTITY_TEXT]);
 
+/* The same of what the trained weights depend on: LIST_TRAINING without the methods' options that are `untrained`. */
+const char *config_training_identity(const struct config *c, char text[IDENTITY_TEXT]);
+
 /* A file of `name = value` lines. White space around both is trimmed; `#` at the start of a line or after white space
  * begins a comment; [section] lines give the lines after them a section. */
 struct config_line {

@@ -100,7 +100,7 @@ static bool among(const char *words, const char *name)
 
 bool option_taken(const struct scope *scope, unsigned list, const struct option *row)
 {
-	return (scope->lists & list) && !among(scope->without, row->name);
+	return (scope->lists & list) && (list == LIST_OWN || !among(scope->without, row->name));
 }
 
 #define NAMES 512

@@ -28,7 +28,7 @@ enum {
 struct scope {
 	const char *command;      /* its name, for errors */
 	unsigned lists;           /* LIST_... */
-	const char *without;      /* options of these lists that it does not take, "out|force"; or NULL */
+	const char *without;      /* options of these lists, its own aside, that it does not take, "out|force"; or NULL */
 	const struct option *own; /* rows of LIST_OWN; offsets are into config.own */
 };
 

@@ -89,7 +89,7 @@ static struct err print_preset(const char *name)
 	free(path);
 	TRY(e);
 	const char *comment = *text == '#' ? text + 1 + strspn(text + 1, "# ") : "";
-	printf("%-14s %.*s\n", name, (int)strcspn(comment, "\n"), comment);
+	printf("%-17s %.*s\n", name, (int)strcspn(comment, "\n"), comment);
 	free(text);
 	return OK;
 }

@@ -59,6 +59,11 @@ static const struct column sequence_columns[] = {
 	{ 0 },
 };
 
+int64_t row_stream(const struct row *row)
+{
+	return strstr(row->protocol, "; stream tune;") ? EVAL_TUNE : EVAL_REPORT;
+}
+
 static void print_header(const struct column *c, struct text_builder *b)
 {
 	for (int i = 0; c[i].name; i++)
@@ -86,6 +91,28 @@ static void print_row(const struct column *c, const void *row, bool scored, stru
 		}
 	}
 	text_add(b, "\n");
+}
+
+static void record_row(const struct column *c, const void *row, bool scored, struct records *to)
+{
+	records_begin(to);
+	for (int i = 0; c[i].name; i++) {
+		const char *field = (const char *)row + c[i].offset;
+		if (c[i].optional && !scored)
+			record_text(to, c[i].name, NULL);
+		else if (c[i].kind == COLUMN_TEXT)
+			record_text(to, c[i].name, *(const char *const *)field);
+		else if (c[i].kind == COLUMN_INTEGER)
+			record_integer(to, c[i].name, *(const int64_t *)field);
+		else
+			record_number(to, c[i].name, *(const double *)field);
+	}
+}
+
+void rows_records(const struct row *rows, int count, struct records *to)
+{
+	for (int i = 0; i < count; i++)
+		record_row(row_columns, &rows[i], rows[i].cell.scored > 0, to);
 }
 
 /* An overflowed perplexity is written as "inf", which is no number a user may give. */

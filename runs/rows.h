@@ -3,8 +3,9 @@
 
 #include "eval/perplexity.h"
 #include "model/base/text.h"
+#include "runs/show/records.h"
 
-/* Rows of the eval-*.csv files: one per length and group. The columns are, in this order,
+/* Rows of the eval-*.csv and tune-*.csv files: one per length and group. The columns are, in this order,
  * run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,scored,nll,nll_se,
  * perplexity,floor,accuracy,exact,protocol
  * Where scored is 0 the fields nll to exact are empty. Fields are quoted by RFC 4180 where need be, lines
@@ -20,10 +21,14 @@ struct row {
 	double multiple;
 	int64_t sequences;
 	struct eval_cell cell;
-	const char *protocol;
+	const char *protocol; /* names the stream, as `...; stream report; ...` */
 };
 
-/* Rows of eval-...-sequences.csv: one per length, sequence and group, so that methods can be compared in pairs:
+/* EVAL_REPORT or EVAL_TUNE, by the protocol. */
+int64_t row_stream(const struct row *row);
+
+/* Rows of the ...-sequences.csv beside them: one per length, sequence and group, so that methods can be compared in
+ * pairs:
  * run,scaling,task,group,seed,eval_seed,length,sequences,sequence,scored,nll_sum,correct */
 struct sequence_row {
 	const char *run, *scaling, *task, *group;
@@ -37,6 +42,9 @@ struct err rows_read(const char *path, struct row **rows);
 struct err rows_write(const char *path, const struct row *rows, int count);
 struct err sequence_rows_read(const char *path, struct sequence_row **rows);
 struct err sequence_rows_write(const char *path, const struct sequence_row *rows, int count);
+
+/* The same columns as records. */
+void rows_records(const struct row *rows, int count, struct records *to);
 
 /* One CSV field, quoted if it must be. Appends. */
 void csv_field(struct text_builder *b, const char *text);

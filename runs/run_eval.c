@@ -2,9 +2,9 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "model/weights.h"
 #include "runs/progress.h"
 #include "runs/run_folder.h"
+#include "runs/run_model.h"
 #include "runs/version.h"
 
 #include <inttypes.h>
@@ -35,7 +35,9 @@ const char *run_protocol(const struct config *c)
 {
 	struct text_builder b = { 0 };
 	method_identity(&c->data.task, &b);
-	text_add(&b, "; stream report; every scored token of whole sequences that do not overlap; targets by the task");
+	text_add(&b, "; stream ");
+	config_value(c, "stream", &b);
+	text_add(&b, "; every scored token of whole sequences that do not overlap; targets by the task");
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
@@ -50,6 +52,7 @@ static struct eval_request request_of(const struct run_evaluation *e, const stru
 		.length = e->length[length],
 		.sequences = (int)e->config->eval.sequences,
 		.eval_seed = (uint64_t)e->config->eval.eval_seed,
+		.tune = e->config->eval.stream == EVAL_TUNE,
 	};
 }
 
@@ -77,64 +80,16 @@ struct err run_evaluate_check(const struct run_evaluation *e)
 	return error;
 }
 
-/* Sets the options that one object of the file's metadata names. */
-static struct err set_from(struct config *c, const struct safetensors *file, const char *key)
-{
-	const char *text = safetensors_metadata(file, key), *name;
-	json_t *value, *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	struct err e = OK;
-	json_object_foreach(object, name, value)
-		if (!e.code)
-			e = config_set(c, name, json_is_string(value) ? json_string_value(value) : "", key);
-	json_decref(object);
-	return e;
-}
-
-/* Was the file's model made by the run whose config this is? */
-static struct err check_origin(const struct config *mine, const struct safetensors *file, const struct model *m,
-			       const char *path)
-{
-	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
-	struct config theirs;
-	char one[IDENTITY_TEXT], other[IDENTITY_TEXT];
-	config_init(&theirs, &scope, NULL);
-	theirs.model = m->options;
-	TRY(err_at(set_from(&theirs, file, "data"), "%s", path));
-	TRY(err_at(set_from(&theirs, file, "training"), "%s", path));
-	if (!strcmp(config_identity(mine, LIST_TRAINING, one), config_identity(&theirs, LIST_TRAINING, other)))
-		return OK;
-	return err_usage("Put back the file that belongs there, or train the run again with --force.",
-			 "%s: made with other options than the config beside it says", path);
-}
-
-static struct err read_model(const struct run_evaluation *e, const char *path, struct model *m)
-{
-	struct safetensors file = { 0 };
-	if (!io_exists(path))
-		return err_usage("Put it back, or move the folder away and train again.",
-				 "%s: is missing, though the run has finished", path);
-	TRY(safetensors_read(path, &file));
-	struct err error = weights_open(&file, path, m);
-	if (!error.code)
-		error = check_origin(e->config, &file, m, path);
-	safetensors_free(&file);
-	return error;
-}
-
 static struct err load_model(const struct run_evaluation *e, struct model *m)
 {
-	if (m->value)
-		return OK;
-	char *path = io_join(e->folder, RUN_MODEL);
-	struct err error = read_model(e, path, m);
-	free(path);
-	return error;
+	return m->value ? OK : run_model_read(e->folder, e->config, m);
 }
 
 static bool wanted(const struct row *r, const struct run_evaluation *e, int length)
 {
 	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
-	       r->sequences == e->config->eval.sequences && !strcmp(r->task, label_of(&e->config->data.task));
+	       r->sequences == e->config->eval.sequences && row_stream(r) == e->config->eval.stream &&
+	       !strcmp(r->task, label_of(&e->config->data.task));
 }
 
 static bool wanted_sequence(const struct sequence_row *r, const struct run_evaluation *e, int length)
@@ -300,9 +255,9 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
 		const struct row *r = &t->rows[i];
 		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
-		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label))
-			return err_failed(hint, "%s: holds results of another run: %s, scaling %s, seed %" PRId64,
-					  t->path, r->encoding, r->scaling, r->seed);
+		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream)
+			return err_failed(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
+					  "%" PRId64 ", %s", t->path, r->encoding, r->scaling, r->seed, r->protocol);
 	}
 	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
 		const struct sequence_row *r = &t->sequences[i];
@@ -316,8 +271,8 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
 {
 	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
-	t->path = run_folder_csv(e->folder, t->label, false);
-	t->sequences_path = run_folder_csv(e->folder, t->label, true);
+	t->path = run_folder_csv(e->folder, e->config->eval.stream, t->label, false);
+	t->sequences_path = run_folder_csv(e->folder, e->config->eval.stream, t->label, true);
 	struct err error = rows_read(t->path, &t->rows);
 	if (!error.code)
 		error = sequence_rows_read(t->sequences_path, &t->sequences);
@@ -338,16 +293,22 @@ static void table_close(struct table *t)
 	free(t->sequences_path);
 }
 
+/* The record's member for evaluations of this stream. */
+static const char *record_member(const struct run_evaluation *e)
+{
+	return e->config->eval.stream == EVAL_TUNE ? "searches" : "evaluations";
+}
+
 static struct err record_evaluation(const struct run_evaluation *e, const struct table *t)
 {
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
-	json_t *all = json_object_get(record, "evaluations"), *one = version_json();
+	json_t *all = json_object_get(record, record_member(e)), *one = version_json();
 	double before = json_number_value(json_object_get(json_object_get(all, t->label), "wall_seconds"));
 	json_object_set_new(one, "wall_seconds", json_real(before + t->seconds));
 	if (!json_is_object(all)) {
 		all = json_object();
-		json_object_set_new(record, "evaluations", all);
+		json_object_set_new(record, record_member(e), all);
 	}
 	json_object_set_new(all, t->label, one);
 	struct err error = run_record_write(e->folder, record);
@@ -380,7 +341,7 @@ static void report_reuse(const struct run_evaluation *e, const struct table *t)
 	fprintf(stderr, "%s: %s: %d of %d lengths are there already (--force computes them anew)\n", e->folder,
 		t->label, t->reused, e->lengths);
 	warn_of_version(e->folder, "evaluated",
-			json_object_get(json_object_get(record, "evaluations"), t->label));
+			json_object_get(json_object_get(record, record_member(e)), t->label));
 	json_decref(record);
 }
 

@@ -1,6 +1,7 @@
 #include "runs/run_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/stb.h"
 #include "runs/version.h"
 
 #include <ctype.h>
@@ -17,7 +18,7 @@
 
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
 static const char *const run_files[] = { TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
-					 "eval-*.csv" };
+					 "eval-*.csv", "tune-*.csv" };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)
@@ -271,15 +272,46 @@ void run_folder_method(const char *label, struct text_builder *b)
 	text_add(b, "-%08" PRIx32, (uint32_t)XXH3_64bits(label, strlen(label)));
 }
 
-char *run_folder_csv(const char *folder, const char *label, bool sequences)
+char *run_folder_csv(const char *folder, int64_t stream, const char *label, bool sequences)
 {
 	struct text_builder name = { 0 };
-	text_add(&name, "eval-");
+	text_add(&name, stream == EVAL_TUNE ? "tune-" : "eval-");
 	run_folder_method(label, &name);
 	text_add(&name, sequences ? "-sequences.csv" : ".csv");
 	char *path = io_join(folder, name.data);
 	text_builder_free(&name);
 	return path;
+}
+
+static struct err add_searched(const char *path, const char ***label)
+{
+	struct row *rows = NULL;
+	struct err e = rows_read(path, &rows);
+	for (ptrdiff_t i = 0; i < arrlen(rows); i++) {
+		ptrdiff_t at = 0;
+		while (at < arrlen(*label) && strcmp((*label)[at], rows[i].scaling) < 0)
+			at++;
+		if (at == arrlen(*label) || strcmp((*label)[at], rows[i].scaling))
+			arrins(*label, (size_t)at, rows[i].scaling);
+	}
+	arrfree(rows);
+	return e;
+}
+
+struct err run_folder_searched(const char *folder, const char ***label)
+{
+	struct err e = OK;
+	DIR *d = opendir(folder);
+	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
+		if (fnmatch("tune-*.csv", entry->d_name, 0) || !fnmatch("*-sequences.csv", entry->d_name, 0))
+			continue;
+		char *path = io_join(folder, entry->d_name);
+		e = add_searched(path, label);
+		free(path);
+	}
+	if (d)
+		closedir(d);
+	return e;
 }
 
 const char *label_of(const struct method *m)

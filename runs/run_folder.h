@@ -7,7 +7,8 @@
 #include <jansson.h>
 
 /* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`, `record.json`,
- * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`. runs/README.md says what is in them. */
+ * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
+ * what is in them. */
 
 #define RUN_MODEL "model.safetensors"
 #define RUN_CONFIG "config"
@@ -44,8 +45,14 @@ const char *run_folder_name(const char *path);
 /* "METHOD" of a file name: the label with every run of characters other than [A-Za-z0-9_.] as '-', then '-' and 8 hex
  * digits of its XXH3. Appends. */
 void run_folder_method(const char *label, struct text_builder *b);
-/* Path of eval-METHOD.csv or eval-METHOD-sequences.csv. free() it. */
-char *run_folder_csv(const char *folder, const char *label, bool sequences);
+/* Path of eval-METHOD.csv or eval-METHOD-sequences.csv; for the stream EVAL_TUNE, of tune-METHOD.csv or
+ * tune-METHOD-sequences.csv, so that what was looked at to choose an option never mixes with what is reported. free()
+ * it. */
+char *run_folder_csv(const char *folder, int64_t stream, const char *label, bool sequences);
+
+/* The scalings that were measured on stream `tune` here: labels in the tune-*.csv files, sorted, each once (appended to
+ * an stb_ds array; kept). A damaged file is an error. */
+struct err run_folder_searched(const char *folder, const char ***label);
 
 /* A method's label, as the user wrote it; kept. */
 const char *label_of(const struct method *m);

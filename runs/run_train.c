@@ -1,9 +1,9 @@
 #include "runs/run_train.h"
 
 #include "model/base/io.h"
-#include "model/weights.h"
 #include "runs/progress.h"
 #include "runs/run_folder.h"
+#include "runs/run_model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -84,35 +84,6 @@ static struct err after_step(void *data, const struct step_report *s)
 	return log_timing(r, s);
 }
 
-static json_t *options_json(const struct config *c, unsigned list)
-{
-	json_t *o = json_object();
-	for (const struct option *row = option_rows(&c->scope, list); row->name; row++) {
-		struct text_builder b = { 0 };
-		text_add(&b, "%s", "");
-		config_value(c, row->name, &b);
-		json_object_set_new(o, row->name, json_string(b.data));
-		text_builder_free(&b);
-	}
-	return o;
-}
-
-/* The weights, with what they come from. No versions: equal training makes equal files. */
-static struct err save_model(const char *folder, const struct config *c, const struct model *m)
-{
-	json_t *data = options_json(c, LIST_DATA), *train = options_json(c, LIST_TRAIN);
-	char *data_text = json_dumps(data, JSON_COMPACT), *train_text = json_dumps(train, JSON_COMPACT);
-	const struct metadata extra[] = { { "data", data_text }, { "training", train_text } };
-	char *path = io_join(folder, RUN_MODEL);
-	struct err e = weights_write(m, path, extra, 2);
-	free(path);
-	free(data_text);
-	free(train_text);
-	json_decref(data);
-	json_decref(train);
-	return e;
-}
-
 static struct err train_in(const char *folder, const struct config *c, struct running *r)
 {
 	struct model m = { 0 };
@@ -125,7 +96,7 @@ static struct err train_in(const char *folder, const struct config *c, struct ru
 		e = e.code ? e : flushed;
 	}
 	if (!e.code)
-		e = save_model(folder, c, &m);
+		e = run_model_write(folder, c, &m);
 	model_close(&m);
 	return e;
 }
@@ -166,9 +137,11 @@ struct err run_train(const char *path, const struct config *c, const char *comma
 		     struct run_trained *out)
 {
 	int lock;
+	struct train_plan plan;
 	*out = (struct run_trained){ 0 };
-	TRY(run_train_check(c, NULL));
+	TRY(run_train_check(c, &plan));
 	TRY(run_folder_check(path, c->run.force));
+	TRY(run_model_fits(path, run_model_space(c, plan.parameters)));
 	TRY(io_make_folder(path));
 	TRY(io_lock(path, &lock));
 	struct err e = train_locked(path, c, command_line, what, out);

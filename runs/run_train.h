@@ -18,7 +18,8 @@ struct run_trained {
 struct err run_train_check(const struct config *c, struct train_plan *plan);
 
 /* Creates the folder (run_folder_create, with c->run.force) and trains, with progress on stderr named `what`. A
- * diverged run leaves no model; its record says "diverged". */
+ * diverged run leaves no model; its record says "diverged". A disk without room for the model is an error before any
+ * work. */
 struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
 		     struct run_trained *out);
 

@@ -445,6 +445,24 @@ static void joins_paths(void **state)
 	}
 }
 
+static size_t almost_full(const char *path)
+{
+	return io_is_folder(path) ? 1000 : 0;
+}
+
+static void asks_for_space(void **state)
+{
+	(void)state;
+	size_t here = io_available(folder);
+	assert_true(here > 0);
+	io_space = almost_full;
+	assert_int_equal(io_available(in_folder("not/there/yet")), 1000);
+	assert_int_equal(io_available("nor/here/"), 1000);
+	assert_int_equal(io_available(""), 1000);
+	io_space = NULL;
+	assert_true(io_available(folder) != 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +483,7 @@ int main(void)
 		cmocka_unit_test(makes_folders),
 		cmocka_unit_test(removes_files_only),
 		cmocka_unit_test(joins_paths),
+		cmocka_unit_test(asks_for_space),
 	};
 	return cmocka_run_group_tests_name("base io", tests, make_folder, remove_folder);
 }

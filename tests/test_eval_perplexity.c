@@ -50,7 +50,7 @@ static void setup_open(struct setup *s, const char *encoding, const char *scalin
 
 static struct eval_request request_of(const struct setup *s, int length, int sequences)
 {
-	return (struct eval_request){ &s->model, &s->data, &s->scaling, length, sequences, 1 };
+	return (struct eval_request){ &s->model, &s->data, &s->scaling, length, sequences, 1, false };
 }
 
 static struct eval_result evaluate(const struct setup *s, int length, int sequences)
@@ -64,14 +64,16 @@ static struct eval_result evaluate(const struct setup *s, int length, int sequen
 }
 
 /* Sequence by sequence through a transformer of its own: the same targets and, but for rounding, the same numbers. */
-static void test_alone(void **state)
+static void alone(enum stream stream)
 {
-	(void)state;
 	enum { LENGTH = 100, SEQUENCES = 42 }; /* two lots, the second smaller */
 	struct setup s;
+	struct eval_result r;
 	setup_open(&s, "rope", "ntk", 5);
-	struct eval_result r = evaluate(&s, LENGTH, SEQUENCES);
-	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, STREAM_REPORT };
+	struct eval_request whole = request_of(&s, LENGTH, SEQUENCES);
+	whole.tune = stream == STREAM_TUNE;
+	assert_ok(eval_run(&whole, NULL, NULL, &r));
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, stream };
 	struct transformer_request request = { .model = &s.model, .B = 1, .T = LENGTH, .scaling = &s.scaling };
 	struct transformer *t;
 	struct batch b;
@@ -92,6 +94,13 @@ static void test_alone(void **state)
 	batch_close(&b);
 	eval_result_free(&r);
 	model_close(&s.model);
+}
+
+static void test_alone(void **state)
+{
+	(void)state;
+	alone(STREAM_REPORT);
+	alone(STREAM_TUNE);
 }
 
 static void assert_sum(const struct eval_tally *whole, const struct eval_tally *a, const struct eval_tally *b)
@@ -250,13 +259,15 @@ static void test_references(void **state)
 		scored++;
 	}
 	batch_close(&b);
-	assert_int_equal(r.references, 2);
+	assert_int_equal(r.references, 3);
 	assert_string_equal(r.reference[0].name, "uniform over the values");
 	assert_close(r.reference[0].perplexity, 32, 1e-12);
 	assert_close(r.reference[0].accuracy, 1.0 / 32, 1e-12);
 	assert_int_equal(r.reference[1].group, 0);
 	assert_close(r.reference[1].perplexity, exp(-log_sum / scored), 1e-12);
 	assert_close(r.reference[1].accuracy, p_sum / scored, 1e-12);
+	assert_string_equal(r.reference[2].name, "the ideal reader of the last train_length tokens");
+	assert_true(r.reference[2].perplexity == 1 && r.reference[2].accuracy == 1);
 	eval_result_free(&r);
 	model_close(&s.model);
 }

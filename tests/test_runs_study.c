@@ -138,7 +138,7 @@ static void test_presets(void **state)
 	assert_ok(study_read(path, &s));
 	assert_ok(grid_build(&s, &g));
 	assert_int_equal(arrlen(g.cell), 5);
-	assert_int_equal(g.cell[0].scalings, 11);
+	assert_int_equal(g.cell[0].scalings - g.cell[0].references, 11);
 	assert_int_equal(g.cell[0].lengths, 6);
 	assert_int_equal(g.cell[4].config.train.seed, 105);
 	assert_int_equal(g.cell[0].config.eval.sequences, 64);
@@ -217,8 +217,8 @@ static void test_sections(void **state)
 	assert_int_equal(g.cell[1].config.model.layers, 3);
 	assert_int_equal(g.cell[0].sections, 2);
 	assert_int_equal(g.cell[1].sections, 1);
-	assert_int_equal(g.cell[0].scalings, 2);
-	assert_int_equal(g.cell[1].scalings, 1);
+	assert_int_equal(g.cell[0].scalings - g.cell[0].references, 2);
+	assert_int_equal(g.cell[1].scalings - g.cell[1].references, 1);
 	close_grid(&s, &g);
 }
 
@@ -263,6 +263,29 @@ static void test_flags_where_they_apply(void **state)
 	close_grid(&s, &g);
 }
 
+/* Every model is also held against itself with a window, unless the study names one or wants none. */
+static void test_references(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	build("encoding = rope, alibi\nscaling = none\n", &s, &g);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(g.cell[i].references, 1);
+		assert_int_equal(g.cell[i].scalings, 2);
+		assert_string_equal(g.cell[i].scaling_label[1], "window");
+	}
+	close_grid(&s, &g);
+	build("scaling = window, none\n", &s, &g);
+	assert_int_equal(g.cell[0].references, 0);
+	assert_int_equal(g.cell[0].scalings, 2);
+	close_grid(&s, &g);
+	build("references = off\n", &s, &g);
+	assert_int_equal(g.cell[0].references, 0);
+	assert_int_equal(g.cell[0].scalings, 1);
+	close_grid(&s, &g);
+}
+
 static void test_possible(void **state)
 {
 	(void)state;
@@ -279,7 +302,8 @@ static void test_possible(void **state)
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
-#define TINY_MODEL "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\n"
+#define TINY_MODEL "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\n" \
+		   "references = off\n"
 #define TINY TINY_MODEL "steps = 2\nmultiples = 1, 2\n"
 
 static char folder[FOLDER_PATH];
@@ -353,7 +377,7 @@ static void test_computes_only_what_is_missing(void **state)
 	assert_int_equal(run_study(TINY "seed = 1, 2\nscaling = none, ntk\n", 0, 2), 0);
 	assert_int_equal(run_study(TINY "encoding = rope, alibi\nseed = 2\nscaling = none, ntk\n", 1, 1), 0);
 	assert_int_equal(run_study(TINY_MODEL "steps = 2\nmultiples = 1, 2, 4\nseed = 2\n", 0, 1), 0);
-	assert_int_equal(run_study(TINY "seed = 2\nlr = 1e-3\n", 1, 1), 0);
+	assert_int_equal(run_study(TINY "seed = 2\nlr = 1e-3, 3e-3\n", 1, 1), 0);
 }
 
 static void test_writes_study_and_command(void **state)
@@ -480,7 +504,7 @@ int main(void)
 		cmocka_unit_test(test_sections),
 		cmocka_unit_test(test_grid_refusals),
 		cmocka_unit_test(test_flags_where_they_apply),
-		cmocka_unit_test(test_possible),
+		cmocka_unit_test(test_references), cmocka_unit_test(test_possible),
 	};
 	const struct CMUnitTest runs[] = {
 		RUN_TEST(test_computes_only_what_is_missing),

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 int (*io_fault)(const char *operation, const char *path);
+size_t (*io_space)(const char *folder);
 
 /* Some systems refuse more than 2 GB in one call. */
 #define CHUNK ((size_t)1 << 30)
@@ -333,6 +335,31 @@ void io_unlock(int lock)
 {
 	if (lock >= 0)
 		close(lock);
+}
+
+/* Some file systems know no sizes and say that they have no blocks at all. */
+static size_t space_of(const char *folder)
+{
+	struct statvfs status;
+	if (io_space)
+		return io_space(folder);
+	if (statvfs(folder, &status) || !status.f_blocks || !status.f_frsize)
+		return SIZE_MAX;
+	return status.f_bavail > SIZE_MAX / status.f_frsize ? SIZE_MAX : status.f_bavail * status.f_frsize;
+}
+
+size_t io_available(const char *folder)
+{
+	char *path = strdup(folder);
+	BUG_IF(!path, "out of memory for a path");
+	while (!io_is_folder(path) && strcmp(path, ".") && strcmp(path, "/")) {
+		char *parent = folder_of(path);
+		free(path);
+		path = parent;
+	}
+	size_t space = space_of(path);
+	free(path);
+	return space;
 }
 
 bool io_same(const char *a, const char *b)

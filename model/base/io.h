@@ -13,6 +13,9 @@
  * "rename", "close", "mkdir", "unlink") and path; a value other than 0 is the errno it then fails with. */
 extern int (*io_fault)(const char *operation, const char *path);
 
+/* Tests set this to stand in for what the file system says of the space it has left (io_available). */
+extern size_t (*io_space)(const char *folder);
+
 /* A whole file into fresh memory, followed by a NUL byte that `size` does not count; free() it. */
 struct err io_read(const char *path, char **data, size_t *size);
 
@@ -31,6 +34,10 @@ struct err io_make_folder(const char *path);
  * error if one of them has it. Where the file system knows no locks, nobody is kept out. */
 struct err io_lock(const char *folder, int *lock);
 void io_unlock(int lock);
+
+/* Bytes that may still be written below a folder, or where it would be made: what its file system, or that of the
+ * nearest parent there is, has left for this user. SIZE_MAX if it does not say. */
+size_t io_available(const char *folder);
 
 bool io_same(const char *a, const char *b); /* both exist and are one file, whatever the paths */
 bool io_exists(const char *path);

@@ -237,6 +237,15 @@ void method_set(struct method *m, int index, union option_value value)
 		m->order[m->given++] = (uint8_t)index;
 }
 
+void method_as_trained(struct method *m)
+{
+	struct method initial = method_default(m->entry);
+	const struct option *o;
+	for (int i = 0; (o = own_option(m->entry, i)); i++)
+		if (o->untrained)
+			m->value[i] = initial.value[i];
+}
+
 void method_label(const struct method *m, struct text_builder *b)
 {
 	text_add(b, "%s", m->entry->name);

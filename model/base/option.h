@@ -38,6 +38,7 @@ struct option {
 	const char *unit, *help;
 	const char *aliases; /* other tools' names where the meaning is equal, "a|b"; or NULL */
 	bool results;        /* changes the numbers a run gives, so it is part of the run's identity */
+	bool untrained;      /* a method's option that evaluation alone uses: trained weights do not depend on it */
 	bool shared;         /* a method's option that keeps its bare name as a flag (--factor, not --ntk-factor) */
 	size_t offset;       /* of the field in its folder's struct; unused for a method's own options */
 	family_at family;    /* OPTION_METHOD only */
@@ -79,6 +80,9 @@ int method_find(const struct entry *entry, const char *name); /* -1 if it has no
 
 /* NAME, or NAME(a=1,b=2) with the options that were given, in the order given: how the user wrote it. Appends. */
 void method_label(const struct method *m, struct text_builder *b);
+
+/* Puts every option that is `untrained` back to its default. */
+void method_as_trained(struct method *m);
 
 /* NAME(a=1,...) with every option, in the order of the table: its identity. Appends. */
 void method_identity(const struct method *m, struct text_builder *b);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include "err.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -120,6 +122,15 @@ struct share {
 };
 static struct share share_[THREADS_MOST];
 
+static bool inside_loop(void)
+{
+#ifdef _OPENMP
+	return omp_in_parallel();
+#else
+	return false;
+#endif
+}
+
 /* Works off its own share, then what is left of the others': the same indices meet the same caches again from loop to
  * loop, and a slow core holds no one up. */
 static void work(int thread, void (*body)(int index, int thread, void *data), void *data)
@@ -134,6 +145,7 @@ static void work(int thread, void (*body)(int index, int thread, void *data), vo
 
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
 {
+	BUG_IF(inside_loop(), "threads_each inside threads_each");
 	for (int t = 0; t < count_; t++) {
 		atomic_store_explicit(&share_[t].next, (int)((int64_t)count * t / count_), memory_order_relaxed);
 		share_[t].end = (int)((int64_t)count * (t + 1) / count_);

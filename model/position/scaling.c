@@ -218,8 +218,31 @@ struct zone zone_plain(const struct method *scaling, const struct model_options 
 	return z;
 }
 
-void scaling_zones(const struct method *scaling, const struct model_options *o, const struct place *p, struct arena *a,
-		   struct zones *out)
+/* Keys that a query sees in a zone; one past its own would be the future. */
+static int keys_seen(const struct zone *z, int i, const char *name)
+{
+	int low = z->low[i - z->begin], high = z->high[i - z->begin];
+	BUG_IF(low < 0 || high > i + 1, "%s: query %d sees keys %d to %d", name, i, low, high - 1);
+	return high > low ? high - low : 0;
+}
+
+/* A query that sees no key has no softmax. */
+static void verify(const struct zones *z, const char *name)
+{
+	for (int first = 0, last; first < z->count; first = last) {
+		for (last = first; last < z->count && z->zone[last].begin == z->zone[first].begin;)
+			last++;
+		for (int i = z->zone[first].begin; i < z->zone[first].end; i++) {
+			int seen = 0;
+			for (int n = first; n < last; n++)
+				seen += keys_seen(&z->zone[n], i, name);
+			BUG_IF(!seen, "%s: query %d sees no key", name, i);
+		}
+	}
+}
+
+static void make_zones(const struct method *scaling, const struct model_options *o, const struct place *p,
+		       struct arena *a, struct zones *out)
 {
 	if (scaling_of(scaling)->zones) {
 		scaling_of(scaling)->zones(scaling, o, p, a, out);
@@ -229,4 +252,22 @@ void scaling_zones(const struct method *scaling, const struct model_options *o, 
 	if (zone)
 		*zone = z;
 	*out = (struct zones){ .zone = zone, .count = 1, .together = 1 };
+}
+
+void scaling_zones(const struct method *scaling, const struct model_options *o, const struct place *p, struct arena *a,
+		   struct zones *out)
+{
+	make_zones(scaling, o, p, a, out);
+	if (a->base)
+		verify(out, scaling->entry->name);
+}
+
+double zones_longest_distance(const struct zones *z)
+{
+	double longest = 0;
+	for (const struct zone *zone = z->zone; zone < z->zone + z->count; zone++)
+		for (int i = 0; i < zone->end - zone->begin; i++)
+			if (zone->low[i] < zone->high[i])
+				longest = fmax(longest, zone->query_position[i] - zone->key_position[zone->low[i]]);
+	return longest;
 }

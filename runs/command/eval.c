@@ -11,8 +11,9 @@
 
 static void print_heading(const struct row *r)
 {
-	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences\n", r->encoding,
-	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences);
+	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s\n", r->encoding,
+	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences,
+	       row_stream(r) == EVAL_TUNE ? " of stream tune" : "");
 	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s\n", "length", "multiple", "factor", "group", "perplexity",
 	       "+-", "accuracy", "exact", "scored");
 }
@@ -40,13 +41,45 @@ static void print_rows(const struct row *rows)
 	}
 }
 
+enum eval_format { EVAL_TEXT, EVAL_CSV, EVAL_JSON };
+
+struct eval_own {
+	int64_t format;
+};
+
+static const struct option own_rows[] = {
+	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = "text|csv|json", .unit = "",
+	  .help = "how the numbers are printed", .offset = offsetof(struct eval_own, format) },
+	{ 0 },
+};
+
+static void print_records(const struct row *rows, enum eval_format format)
+{
+	struct records records = { 0 };
+	struct text_builder b = { 0 };
+	rows_records(rows, (int)arrlen(rows), &records);
+	if (format == EVAL_CSV) {
+		records_csv(&records, true, &b);
+	} else {
+		records_json(&records, 0, &b);
+		text_add(&b, "\n");
+	}
+	fputs(b.data, stdout);
+	text_builder_free(&b);
+	records_free(&records);
+}
+
 static struct err evaluate(struct run_evaluation *e)
 {
+	const struct eval_own *own = e->config->own;
 	struct row *rows = NULL;
 	TRY(run_evaluate_check(e));
 	TRY(command_start(e->config));
 	struct err error = run_evaluate(e, &rows);
-	print_rows(rows);
+	if (own->format == EVAL_TEXT)
+		print_rows(rows);
+	else
+		print_records(rows, (enum eval_format)own->format);
 	arrfree(rows);
 	return error;
 }
@@ -90,7 +123,9 @@ const struct command command_eval = {
 		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'",
 	.least = 1,
 	.most = 1,
-	.lists = LIST_EVAL | LIST_RUN,
-	.without = "out",
+	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
+	.without = "out|references",
+	.own = own_rows,
+	.own_size = sizeof(struct eval_own),
 	.run = run,
 };

@@ -17,15 +17,11 @@ struct given {
 };
 
 struct study_own {
-	int64_t format;
-	struct given *given; /* stb_ds */
+	struct print_options print; /* first: see PRINT_OPTIONS */
+	struct given *given;        /* stb_ds */
 };
 
-static const struct option own_rows[] = {
-	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = FORMAT_CHOICES, .unit = "",
-	  .help = "how the tables are printed", .offset = offsetof(struct study_own, format) },
-	{ 0 },
-};
+static const struct option own_rows[] = { PRINT_OPTIONS, { 0 } };
 
 static struct err set(struct config *c, const char *name, const char *text, const char *from)
 {
@@ -57,11 +53,13 @@ static struct err run_and_print(const struct invocation *in, const char *folder,
 	const struct study_own *own = in->config.own;
 	struct study_job job = { .folder = folder, .study = s, .grid = g, .force = in->config.run.force,
 				 .threads = in->config.run.threads, .command_line = in->line };
+	const struct print_study show = { folder, s, g };
 	int failed;
+	TRY(print_check(&show, &own->print));
 	TRY(study_folder_check(folder));
 	TRY(command_start(&in->config));
 	TRY(study_run(&job, &failed));
-	TRY(print_study(folder, s, g, (enum format)own->format, true));
+	TRY(print_studies(&show, 1, &own->print));
 	if (!failed)
 		return OK;
 	return err_failed("The tables are printed without them; diverged models are not trained again unless --force "

@@ -1,48 +1,60 @@
+#include "model/base/stb.h"
 #include "runs/command/command.h"
 #include "runs/show/print.h"
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdlib.h>
 
-struct table_own {
-	int64_t format;
+static const struct option own_rows[] = { PRINT_OPTIONS, { 0 } };
+
+/* The studies named, opened. */
+struct opened {
+	struct study study;
+	struct grid grid;
 };
 
-static const struct option own_rows[] = {
-	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = FORMAT_CHOICES, .unit = "",
-	  .help = "how the tables are printed", .offset = offsetof(struct table_own, format) },
-	{ 0 },
-};
-
-static struct err print_folder(const char *folder, enum format format, bool first)
+static struct err print_all(struct invocation *in, struct opened *opened, int *count)
 {
-	struct study s;
-	struct grid g;
-	TRY(study_folder_open(folder, &s, &g));
-	struct err e = print_study(folder, &s, &g, format, first);
-	grid_free(&g);
-	study_free(&s);
+	struct print_study *show = NULL;
+	struct err e = OK;
+	for (; *count < in->words && !e.code; *count += !e.code) {
+		struct opened *o = &opened[*count];
+		e = study_folder_open(in->word[*count], &o->study, &o->grid);
+		arrput(show, ((struct print_study){ in->word[*count], &o->study, &o->grid }));
+	}
+	if (!e.code)
+		e = print_studies(show, *count, in->config.own);
+	arrfree(show);
 	return e;
 }
 
 static struct err run(struct invocation *in)
 {
-	const struct table_own *own = in->config.own;
-	for (int i = 0; i < in->words; i++)
-		TRY(print_folder(in->word[i], (enum format)own->format, i == 0));
-	return OK;
+	struct opened *opened = stb_reallocate(NULL, (size_t)in->words * sizeof *opened);
+	int count = 0;
+	struct err e = print_all(in, opened, &count);
+	for (int i = 0; i < count; i++) {
+		grid_free(&opened[i].grid);
+		study_free(&opened[i].study);
+	}
+	free(opened);
+	return e;
 }
 
 const struct command command_table = {
 	.name = "table",
 	.words = "DIR ...",
 	.help = "print the tables of studies again, finished or not",
-	.more = "DIR is the folder of a study. What is not computed yet shows as `-`.\n"
-		"Example:\n  ropewalk table runs/out/scaling --format=csv",
+	.more = "DIR is the folder of a study, finished, unfinished or being worked on. What is not computed yet shows\n"
+		"as `-`. Several studies stand one after the other; csv and json make one table of them.\n"
+		"Examples:\n"
+		"  ropewalk table runs/out/scaling --against=ntk\n"
+		"  ropewalk table runs/out/scaling --format=json",
 	.least = 1,
 	.most = INT_MAX,
 	.lists = LIST_OWN,
 	.own = own_rows,
-	.own_size = sizeof(struct table_own),
+	.own_size = sizeof(struct print_options),
 	.run = run,
 };

@@ -13,14 +13,14 @@ static const union option_value *value_of(const struct method *m, const char *na
 	return index < 0 ? NULL : &m->value[index];
 }
 
-/* Calls `visit` once for every scaling label of the study, with a cell that has it. */
+/* Calls `visit` once for every scaling label that the study asks for, with a cell that has it. */
 static void each_scaling(const struct results *r, void (*visit)(const struct cell *c, int scaling, void *data),
 			 void *data)
 {
 	const char **seen = NULL;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		const struct cell *c = &r->grid->cell[i];
-		for (int j = 0; j < c->scalings; j++) {
+		for (int j = 0; j < c->scalings - c->references; j++) {
 			bool there = false;
 			for (int k = 0; k < arrlen(seen); k++)
 				there |= !strcmp(seen[k], c->scaling_label[j]);

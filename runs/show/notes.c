@@ -61,7 +61,7 @@ static void diverged_line(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
-static const char *record_text(const json_t *record, const char *name)
+static const char *text_in(const json_t *record, const char *name)
 {
 	const char *text = json_string_value(json_object_get(record, name));
 	return text ? text : "unknown";
@@ -72,9 +72,9 @@ static const char *machine_of(const json_t *record)
 {
 	const json_t *blas = json_object_get(record, "blas");
 	struct text_builder b = { 0 };
-	text_add(&b, "ropewalk %s commit %s, %s, %s core %s %s, %s, %d threads", record_text(record, "version"),
-		 record_text(record, "commit"), record_text(record, "compiler"), record_text(blas, "library"),
-		 record_text(blas, "core"), record_text(blas, "flavour"), record_text(record, "real"),
+	text_add(&b, "ropewalk %s commit %s, %s, %s core %s %s, %s, %d threads", text_in(record, "version"),
+		 text_in(record, "commit"), text_in(record, "compiler"), text_in(blas, "library"),
+		 text_in(blas, "core"), text_in(blas, "flavour"), text_in(record, "real"),
 		 (int)json_integer_value(json_object_get(record, "threads")));
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
@@ -104,8 +104,8 @@ static void versions_warning(const struct results *r, struct text_builder *b)
 	for (int i = 0; i < arrlen(r->cell); i++) {
 		const json_t *record = r->cell[i].record;
 		first = first ? first : record;
-		others += record && (strcmp(record_text(record, "commit"), record_text(first, "commit")) ||
-				     strcmp(record_text(record, "version"), record_text(first, "version")));
+		others += record && (strcmp(text_in(record, "commit"), text_in(first, "commit")) ||
+				     strcmp(text_in(record, "version"), text_in(first, "version")));
 	}
 	if (!others)
 		return;
@@ -115,8 +115,16 @@ static void versions_warning(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
+static void stream_warning(const struct results *r, struct text_builder *b)
+{
+	if (first_cell(r, 0)->config.eval.stream == EVAL_TUNE)
+		wrap_paragraph(b, "warning: these are the sequences of stream tune, which are for choosing options; report "
+				  "what was chosen on stream report.");
+}
+
 void notes_warnings(const struct results *r, struct text_builder *b)
 {
+	stream_warning(r, b);
 	for (int cells = 0; cells < r->grid->groups; cells++)
 		floor_line(r, cells, true, b);
 	diverged_line(r, b);
@@ -127,7 +135,24 @@ void notes_warnings(const struct results *r, struct text_builder *b)
 static void marks_line(struct text_builder *b)
 {
 	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the "
-			  "floor at 1x. `-`: not computed yet. `n/a`: the model cannot take it.");
+			  "floor at 1x. `*`: not to be told from the best of its column (the 95 % t interval of the "
+			  "paired difference over seeds, Bonferroni-corrected for the rows, reaches 0). `+-x eval`: standard "
+			  "error of the perplexity that comes from the evaluated sequences (clustered by sequence), where it "
+			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it.");
+}
+
+/* What stands below the rule. */
+static void references_line(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	const struct cell *c = first_cell(r, 0);
+	text_add(&p, "references:");
+	if (c->references)
+		text_add(&p, " scaling %s: the same weights, each token attending to the last train_length keys: a row "
+			     "that does not beat it gains nothing from the longer sequence;", c->scaling_label[c->scalings - 1]);
+	text_add(&p, " the others need no model and are exact on the evaluated sequences (perplexity of their "
+		     "probabilities; accuracy: how often a draw from these is right).");
+	flush(&p, b);
 }
 
 static void section_lines(const struct results *r, struct text_builder *b)
@@ -201,6 +226,34 @@ static void scored_line(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
+/* Options that were chosen by looking: every method measured on stream tune in a folder of the study. */
+static void search_line(const struct results *r, struct text_builder *b)
+{
+	const char **label = NULL;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		struct err e = OK;
+		if (r->cell[i].status >= CELL_FINISHED)
+			e = run_folder_searched(r->cell[i].folder, &label);
+		if (e.code && !r->late->code)
+			*r->late = e;
+	}
+	struct text_builder p = { 0 };
+	text_add(&p, "searched on stream tune, sequences of its own:");
+	int shown = 0;
+	for (int i = 0; i < arrlen(label); i++) {
+		bool seen = false;
+		for (int j = 0; j < i; j++)
+			seen |= !strcmp(label[i], label[j]);
+		if (!seen)
+			text_add(&p, "%s %s", shown++ ? ";" : "", label[i]);
+	}
+	text_add(&p, " (%d methods measured before options were chosen).", shown);
+	if (shown)
+		flush(&p, b);
+	text_builder_free(&p);
+	arrfree(label);
+}
+
 static bool same_steps(const struct cell *c)
 {
 	for (int i = 1; i < arrlen(c); i++)
@@ -246,7 +299,7 @@ static void order_lines(const struct results *r, struct text_builder *b)
 		text_add(&p, "in pairs, each row with the one above it (same weights and sequences; cells: seeds x "
 			     "multiples beyond 1x): ");
 		add_label(r, cells, &p);
-		for (int i = 1; i < first_cell(r, cells)->scalings; i++)
+		for (int i = 1; i < first_cell(r, cells)->scalings - first_cell(r, cells)->references; i++)
 			any |= add_order(r, cells, i, any, &p);
 		text_add(&p, ".");
 		if (any)
@@ -313,8 +366,10 @@ void notes_text(const struct results *r, struct text_builder *b)
 		floor_line(r, cells, false, b);
 	section_lines(r, b);
 	marks_line(b);
+	references_line(r, b);
 	protocol_lines(r, b);
 	scored_line(r, b);
+	search_line(r, b);
 	seeds_line(r, b);
 	notes_factors(r, b);
 	notes_ramp(r, b);

@@ -5,55 +5,188 @@
 #include "runs/show/table.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static struct err add_tables(const struct results *r, struct text_builder *b)
+/* One rendering of sheets, with what stands around them. */
+struct rendering {
+	const char *heading; /* takes the folder */
+	void (*sheet)(const struct sheet *s, struct text_builder *b);
+	const char *before_notes, *note, *after_notes; /* `note` stands before each line */
+};
+
+static void coloured_text(const struct sheet *s, struct text_builder *b)
+{
+	sheet_text(s, sheet_colour(), b);
+}
+
+static const struct rendering renderings[] = {
+	[FORMAT_TEXT] = { "study %s\n\n", coloured_text, "", "", "" },
+	[FORMAT_MD] = { "## study %s\n\n", sheet_markdown, "```\n", "", "```\n" },
+	[FORMAT_LATEX] = { "%% study %s, for \\usepackage{booktabs}\n", sheet_latex, "", "% ", "" },
+};
+
+static void add_sheet(const struct rendering *how, struct sheet *sheet, struct text_builder *b)
+{
+	how->sheet(sheet, b);
+	text_add(b, "\n");
+	sheet_free(sheet);
+}
+
+static struct err add_sheets(const struct results *r, const struct rendering *how, const char *against,
+			     struct text_builder *b)
 {
 	const char **group = table_groups(r);
+	struct sheet sheet;
 	struct err e = OK;
 	for (int i = 0; i < arrlen(group) && !e.code; i++) {
-		e = table_text(r, group[i], b);
-		text_add(b, "\n");
+		e = table_sheet(r, group[i], &sheet);
+		if (!e.code)
+			add_sheet(how, &sheet, b);
+		if (e.code || !*against)
+			continue;
+		table_differences(r, group[i], against, &sheet);
+		add_sheet(how, &sheet, b);
 	}
 	arrfree(group);
 	return e;
 }
 
-static struct err print_text(const struct results *r, bool first)
+static void add_lines(const char *text, const char *before, struct text_builder *b)
 {
-	struct text_builder b = { 0 };
-	text_add(&b, "%sstudy %s\n\n", first ? "" : "\n", r->folder);
-	struct err e = add_tables(r, &b);
-	if (!e.code) {
-		notes_text(r, &b);
-		fputs(b.data, stdout);
+	for (const char *at = text; at && *at;) {
+		int length = (int)strcspn(at, "\n");
+		text_add(b, "%s%.*s\n", before, length, at);
+		at += length + (at[length] == '\n');
 	}
+}
+
+static struct err print_sheets(const struct results *r, enum format format, const char *against, bool first)
+{
+	const struct rendering *how = &renderings[format];
+	struct text_builder b = { 0 }, notes = { 0 };
+	text_add(&b, "%s", first ? "" : "\n");
+	text_add(&b, how->heading, r->folder);
+	struct err e = add_sheets(r, how, against, &b);
+	if (!e.code) {
+		notes_text(r, &notes);
+		text_add(&b, "%s", how->before_notes);
+		add_lines(notes.data, how->note, &b);
+		text_add(&b, "%s", how->after_notes);
+		e = *r->late;
+	}
+	if (!e.code)
+		fputs(b.data, stdout);
 	text_builder_free(&b);
+	text_builder_free(&notes);
 	return e;
 }
 
-static void print_csv(const struct results *r, bool first)
+static void print_warnings(const struct results *r)
 {
-	struct text_builder table = { 0 }, warnings = { 0 };
-	if (first)
-		table_csv_header(&table);
-	table_csv(r, &table);
-	fputs(table.data, stdout);
+	struct text_builder warnings = { 0 };
 	notes_warnings(r, &warnings);
 	if (warnings.size)
 		fputs(warnings.data, stderr);
-	text_builder_free(&table);
 	text_builder_free(&warnings);
 }
 
-struct err print_study(const char *folder, const struct study *s, const struct grid *g, enum format format, bool first)
+static void json_notes(const struct results *r, struct text_builder *b)
 {
-	struct results r;
-	TRY(results_read(folder, s, g, &r));
-	struct err e = OK;
-	if (format == FORMAT_CSV)
-		print_csv(&r, first);
+	struct text_builder notes = { 0 };
+	notes_text(r, &notes);
+	bool begun = false;
+	for (const char *at = notes.data; at && *at; begun = true) {
+		struct text_builder line = { 0 };
+		int length = (int)strcspn(at, "\n");
+		text_add(&line, "%.*s", length, at);
+		text_add(b, "%s\n      ", begun ? "," : "");
+		json_text(b, line.data);
+		text_builder_free(&line);
+		at += length + (at[length] == '\n');
+	}
+	text_builder_free(&notes);
+}
+
+static struct err json_study(const struct results *r, const char *against, bool first, struct text_builder *b)
+{
+	struct records rows = { 0 }, seeds = { 0 };
+	struct err e = table_long(r, *against ? against : NULL, &rows);
+	table_seeds(r, &seeds);
+	text_add(b, "%s\n  {\"study\": ", first ? "" : ",");
+	json_text(b, r->folder);
+	text_add(b, ",\n    \"command\": ");
+	json_text(b, study_folder_command(r->folder));
+	text_add(b, ",\n    \"rows\": ");
+	records_json(&rows, 4, b);
+	text_add(b, ",\n    \"seeds\": ");
+	records_json(&seeds, 4, b);
+	text_add(b, ",\n    \"notes\": [");
+	json_notes(r, b);
+	text_add(b, "]}");
+	records_free(&rows);
+	records_free(&seeds);
+	return e.code ? e : *r->late;
+}
+
+/* All studies' numbers in one piece. */
+struct numbers {
+	struct records records;
+	struct text_builder json;
+};
+
+static struct err add_numbers(const struct results *r, enum format format, const char *against, bool first,
+			      struct numbers *to)
+{
+	print_warnings(r);
+	if (format == FORMAT_JSON)
+		return json_study(r, against, first, &to->json);
+	if (format == FORMAT_WIDE)
+		table_wide(r, &to->records);
 	else
-		e = print_text(&r, first);
+		TRY(table_long(r, *against ? against : NULL, &to->records));
+	return *r->late;
+}
+
+static void print_numbers(enum format format, struct numbers *n)
+{
+	struct text_builder b = { 0 };
+	if (format == FORMAT_JSON)
+		text_add(&b, "[%s\n]\n", n->json.data);
+	else
+		records_csv(&n->records, true, &b);
+	fputs(b.data, stdout);
+	text_builder_free(&b);
+}
+
+static struct err print_one(const struct print_study *s, const struct print_options *o, bool first, struct numbers *n)
+{
+	enum format format = (enum format)o->format;
+	struct results r;
+	TRY(results_read(s->folder, s->study, s->grid, &r));
+	struct err e = table_against_check(&r, o->against);
+	if (!e.code)
+		e = renderings[format].sheet ? print_sheets(&r, format, o->against, first)
+					     : add_numbers(&r, format, o->against, first, n);
 	results_free(&r);
+	return e;
+}
+
+struct err print_check(const struct print_study *s, const struct print_options *o)
+{
+	const struct results r = { .study = s->study, .grid = s->grid, .folder = s->folder };
+	return table_against_check(&r, o->against);
+}
+
+struct err print_studies(const struct print_study *study, int count, const struct print_options *o)
+{
+	enum format format = (enum format)o->format;
+	struct numbers n = { 0 };
+	struct err e = OK;
+	for (int i = 0; i < count && !e.code; i++)
+		e = print_one(&study[i], o, i == 0, &n);
+	if (!e.code && !renderings[format].sheet)
+		print_numbers(format, &n);
+	records_free(&n.records);
+	text_builder_free(&n.json);
 	return e;
 }

@@ -1,14 +1,33 @@
 #ifndef ROPEWALK_PRINT_H
 #define ROPEWALK_PRINT_H
 
+#include "runs/show/format.h"
 #include "runs/study/study_folder.h"
 
-/* How tables are printed: the option --format. */
-enum format { FORMAT_TEXT, FORMAT_CSV };
-#define FORMAT_CHOICES "text|csv"
+/* Options of the commands that print tables, for a struct whose first member is a struct print_options. */
+struct print_options {
+	int64_t format;
+	const char *against;
+};
+#define PRINT_OPTIONS                                                                                              \
+	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = FORMAT_CHOICES, .unit = "",          \
+	  .help = FORMAT_HELP, .offset = offsetof(struct print_options, format) },                                   \
+	{ .name = "against", .kind = OPTION_TEXT, .initial = "", .unit = "row",                                        \
+	  .help = "also print each row's paired differences to this one: a scaling's label, or a row's",               \
+	  .offset = offsetof(struct print_options, against) }
 
-/* The tables of the study in `folder` on stdout. In text, notes stand beneath; in CSV, warnings go to stderr, and
- * `first` says whether this is the first study, so that the header stands once. */
-struct err print_study(const char *folder, const struct study *s, const struct grid *g, enum format format, bool first);
+/* A study's folder and what it holds. */
+struct print_study {
+	const char *folder;
+	const struct study *study;
+	const struct grid *grid;
+};
+
+/* The tables of studies on stdout. In text and Markdown notes stand beneath each; in the other formats warnings go to
+ * stderr. CSV has one header, JSON one array of studies. */
+struct err print_studies(const struct print_study *study, int count, const struct print_options *o);
+
+/* Do the options make sense for this study, whatever it has computed so far? */
+struct err print_check(const struct print_study *study, const struct print_options *o);
 
 #endif

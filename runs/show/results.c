@@ -1,5 +1,6 @@
 #include "runs/show/results.h"
 
+#include "eval/tally.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "runs/run_folder.h"
@@ -15,13 +16,14 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	out->folder = text_keep(path);
 	free(path);
 	out->row = calloc((size_t)c->scalings, sizeof *out->row);
-	BUG_IF(!out->row, "no memory for %d pointers", c->scalings);
+	out->sequence = calloc((size_t)c->scalings, sizeof *out->sequence);
+	BUG_IF(!out->row || !out->sequence, "no memory for %d pointers", c->scalings);
 	if (out->status < CELL_FINISHED)
 		return OK;
 	TRY(run_record_read(out->folder, &out->record));
 	struct err e = OK;
 	for (int i = 0; i < c->scalings && !e.code; i++) {
-		path = run_folder_csv(out->folder, c->scaling_label[i], false);
+		path = cell_csv(c, out->folder, i);
 		e = rows_read(path, &out->row[i]);
 		free(path);
 	}
@@ -31,6 +33,8 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out)
 {
 	*out = (struct results){ .study = s, .grid = g, .folder = text_keep(folder) };
+	out->late = calloc(1, sizeof *out->late);
+	BUG_IF(!out->late, "no memory for an error");
 	for (int i = 0; i < arrlen(g->cell); i++) {
 		struct cell_results cell = { 0 };
 		struct err e = read_cell(folder, &g->cell[i], &cell);
@@ -46,12 +50,16 @@ struct err results_read(const char *folder, const struct study *s, const struct 
 void results_free(struct results *r)
 {
 	for (int i = 0; i < arrlen(r->cell); i++) {
-		for (int j = 0; r->cell[i].row && j < r->grid->cell[i].scalings; j++)
+		for (int j = 0; r->cell[i].row && j < r->grid->cell[i].scalings; j++) {
 			arrfree(r->cell[i].row[j]);
+			arrfree(r->cell[i].sequence[j].row);
+		}
 		free(r->cell[i].row);
+		free(r->cell[i].sequence);
 		json_decref(r->cell[i].record);
 	}
 	arrfree(r->cell);
+	free(r->late);
 	*r = (struct results){ 0 };
 }
 
@@ -91,31 +99,106 @@ static int length_at(const struct cell *c, double multiple)
 	return 0;
 }
 
-static void add_row(struct summary *s, const struct row *row)
+/* One seed's numbers. */
+struct seed_numbers {
+	double *nll, *logit; /* stb_ds arrays, by seed */
+	double nll_se;       /* sum of those of the models */
+};
+
+static void add_row(struct summary *s, struct seed_numbers *n, const struct row *row)
 {
 	const struct eval_cell *cell = &row->cell;
+	double scored = (double)cell->scored;
 	s->least = s->done ? fmin(s->least, cell->perplexity) : cell->perplexity;
 	s->greatest = s->done ? fmax(s->greatest, cell->perplexity) : cell->perplexity;
-	s->perplexity += cell->nll;
 	s->accuracy += cell->accuracy;
 	s->floor += cell->floor;
 	s->scored = cell->scored;
 	s->done++;
+	arrput(n->nll, cell->nll);
+	arrput(n->logit, empirical_logit(cell->accuracy * scored, scored));
+	n->nll_se += cell->nll_se;
 }
 
-static void finish_means(struct summary *s)
+static void finish_means(struct summary *s, struct seed_numbers *n)
 {
-	if (!s->done)
+	if (s->done) {
+		s->nll = mean_interval(n->nll, s->done, CONFIDENCE);
+		s->logit = mean_interval(n->logit, s->done, CONFIDENCE);
+		s->perplexity = exp(s->nll.mean);
+		s->accuracy /= s->done;
+		s->floor /= s->done;
+	}
+	arrfree(n->nll);
+	arrfree(n->logit);
+}
+
+static const struct sequence_row *sequences_of(const struct results *r, int cell, int scaling)
+{
+	const struct cell *c = &r->grid->cell[cell];
+	struct by_sequence *s = &r->cell[cell].sequence[scaling];
+	if (!s->read) {
+		char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling],
+					    true);
+		struct err e = sequence_rows_read(path, &s->row);
+		if (e.code && !r->late->code)
+			*r->late = e;
+		free(path);
+		s->read = true;
+	}
+	return s->row;
+}
+
+void results_tally(const struct results *r, int cell, int scaling, double multiple, const char *group, double sign,
+		   struct eval_tally *tally)
+{
+	const struct cell *c = &r->grid->cell[cell];
+	const struct sequence_row *row = sequences_of(r, cell, scaling);
+	int length = length_at(c, multiple);
+	for (int i = 0; i < arrlen(row); i++) {
+		const struct sequence_row *s = &row[i];
+		if (s->length != length || strcmp(s->group, group) || s->eval_seed != c->config.eval.eval_seed ||
+		    s->sequences != c->config.eval.sequences || s->sequence < 0 || s->sequence >= s->sequences)
+			continue;
+		struct eval_tally *to = &tally[s->sequence];
+		to->scored += sign > 0 ? s->tally.scored : 0;
+		to->nll_sum += sign * s->tally.nll_sum;
+	}
+}
+
+/* Over the sequences, each one's NLL summed over the seeds. */
+static double clustered_error(const struct results *r, int cells, int scaling, double multiple, const char *group)
+{
+	int sequences = (int)r->grid->cell[results_first(r, cells)].config.eval.sequences;
+	struct eval_tally *tally = calloc((size_t)sequences, sizeof *tally);
+	BUG_IF(!tally, "no memory for %d sequences", sequences);
+	for (int i = 0; i < arrlen(r->grid->cell); i++)
+		if (r->grid->cell[i].group == cells && results_find(r, i, scaling, multiple, group))
+			results_tally(r, i, scaling, multiple, group, 1, tally);
+	double error = tally_cell(tally, sequences, 1, 0).nll_se;
+	free(tally);
+	return error;
+}
+
+/* Noise of the sequences beside that of the seeds. Each sequence is the same for all seeds, so the error of their mean
+ * is at most the mean of their errors: where that is small, the sequences need not be read. */
+static void add_noise(const struct results *r, int cells, int scaling, double multiple, const char *group,
+		      double nll_se_sum, struct summary *s)
+{
+	s->nll_se = s->done ? nll_se_sum / s->done : 0;
+	double spread = s->done > 1 ? s->nll.sd / 2 : 0;
+	if (s->nll_se <= spread)
 		return;
-	s->perplexity = exp(s->perplexity / s->done);
-	s->accuracy /= s->done;
-	s->floor /= s->done;
+	if (s->done > 1)
+		s->nll_se = clustered_error(r, cells, scaling, multiple, group);
+	s->noisy = s->nll_se > spread;
 }
 
 struct summary results_summary(const struct results *r, int cells, int scaling, double multiple, const char *group)
 {
 	const struct cell *first = &r->grid->cell[results_first(r, cells)];
 	struct summary s = { .sequences = first->config.eval.sequences, .length = length_at(first, multiple) };
+	struct seed_numbers numbers = { 0 };
 	int empty = 0;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		if (r->grid->cell[i].group != cells)
@@ -124,11 +207,12 @@ struct summary results_summary(const struct results *r, int cells, int scaling, 
 		s.diverged += r->cell[i].status == CELL_DIVERGED;
 		const struct row *row = results_find(r, i, scaling, multiple, group);
 		if (row && row->cell.scored)
-			add_row(&s, row);
+			add_row(&s, &numbers, row);
 		else if (row)
 			empty++;
 	}
-	finish_means(&s);
+	finish_means(&s, &numbers);
+	add_noise(r, cells, scaling, multiple, group, numbers.nll_se, &s);
 	if (!s.length || !has_group(first, group) || !cell_possible(first, scaling, s.length))
 		s.state = SUMMARY_IMPOSSIBLE;
 	else if (s.done)
@@ -172,29 +256,5 @@ struct reached results_reached(const struct results *r, int cells)
 		n.known += row || r->cell[i].status == CELL_DIVERGED;
 		n.reached += row && row->cell.scored && row->cell.perplexity <= FLOOR_REACHED * row->cell.floor;
 	}
-	return n;
-}
-
-static void compare_cell(const struct results *r, int cell, int scaling, int other, struct order *n)
-{
-	const struct cell *c = &r->grid->cell[cell];
-	for (int i = 0; i < c->lengths; i++) {
-		if (c->multiple[i] <= 1)
-			continue;
-		const struct row *a = results_find(r, cell, scaling, c->multiple[i], first_group(c));
-		const struct row *b = results_find(r, cell, other, c->multiple[i], first_group(c));
-		if (!a || !b || !a->cell.scored || !b->cell.scored)
-			continue;
-		n->compared++;
-		n->better += a->cell.nll < b->cell.nll;
-	}
-}
-
-struct order results_order(const struct results *r, int cells, int scaling, int other)
-{
-	struct order n = { 0 };
-	for (int i = 0; i < arrlen(r->grid->cell); i++)
-		if (r->grid->cell[i].group == cells)
-			compare_cell(r, i, scaling, other, &n);
 	return n;
 }

@@ -1,6 +1,7 @@
 #ifndef ROPEWALK_RESULTS_H
 #define ROPEWALK_RESULTS_H
 
+#include "eval/statistics.h"
 #include "runs/rows.h"
 #include "runs/study/study_folder.h"
 
@@ -10,6 +11,10 @@ struct cell_results {
 	enum cell_status status;
 	const char *folder;  /* kept */
 	struct row **row;    /* [scalings] stb_ds arrays: every row of that scaling's file */
+	struct by_sequence {
+		bool read;
+		struct sequence_row *row; /* stb_ds array */
+	} *sequence;         /* [scalings] read when first asked for */
 	json_t *record;      /* NULL if there is none */
 };
 
@@ -18,6 +23,7 @@ struct results {
 	const struct grid *grid;
 	const char *folder;
 	struct cell_results *cell; /* [cells of the grid] */
+	struct err *late;          /* the first error of what was read when asked for */
 };
 
 /* Reads what there is; what is not there yet is no error, a damaged file is. results_free takes a zeroed struct too. */
@@ -36,12 +42,19 @@ enum summary_state {
 	SUMMARY_DIVERGED,   /* every seed diverged */
 };
 
+#define INTERVAL_SEEDS 5 /* from so many on, an interval is shown; below, the least and greatest */
+#define CONFIDENCE 0.95
+
 struct summary {
 	enum summary_state state;
 	int seeds, done, diverged;
 	double perplexity;      /* geometric mean over the seeds done */
 	double least, greatest; /* of their perplexities */
 	double accuracy, floor; /* means */
+	struct interval nll;    /* t interval over seeds of the mean NLL, nats */
+	struct interval logit;  /* of the accuracy's empirical logit */
+	double nll_se;          /* error of the mean NLL that comes from the sequences: clustered by sequence, seeds given */
+	bool noisy;             /* it exceeds half the spread of the seeds (or there is one seed) */
 	int64_t scored;         /* tokens a seed */
 	int64_t sequences;
 	int length;
@@ -49,6 +62,10 @@ struct summary {
 
 /* Over the seeds of a grid's group of cells, for one of the task's groups. */
 struct summary results_summary(const struct results *r, int cells, int scaling, double multiple, const char *group);
+
+/* Adds `sign` times the NLL of each sequence to tally [sequences of the cell]; scored tokens where sign is positive. */
+void results_tally(const struct results *r, int cell, int scaling, double multiple, const char *group, double sign,
+		   struct eval_tally *tally);
 
 /* The first cell of a group of cells. */
 int results_first(const struct results *r, int cells);
@@ -60,12 +77,5 @@ struct reached {
 	int seeds, known, reached;
 };
 struct reached results_reached(const struct results *r, int cells);
-
-/* "k of n": on how many seeds and multiples beyond 1x one scaling's perplexity is below another's, same weights, same
- * sequences, in the task's first group. */
-struct order {
-	int better, compared;
-};
-struct order results_order(const struct results *r, int cells, int scaling, int other);
 
 #endif

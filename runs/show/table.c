@@ -3,47 +3,10 @@
 #include "model/base/stb.h"
 #include "runs/run_folder.h"
 #include "runs/show/chance.h"
-#include "runs/show/wrap.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { CELL_LINES = 3, CELL_TEXT = 64, LABEL_LEAST = 24 };
-
-/* One place: what is on its lines, right-aligned; empty ones are left out where a whole row has them empty. */
-struct place_text {
-	char line[CELL_LINES][CELL_TEXT];
-};
-
-struct text_row {
-	const char *label;
-	struct place_text *place; /* [columns], stb_ds */
-};
-
-struct text_table {
-	const double *multiple; /* [columns] */
-	int columns;
-	struct text_row *row;
-	int methods; /* the rows before those of chance */
-};
-
-const char *perplexity_text(double perplexity, char text[SHORT_TEXT])
-{
-	if (perplexity < 9.995)
-		snprintf(text, SHORT_TEXT, "%.2f", perplexity);
-	else if (perplexity < 99.95)
-		snprintf(text, SHORT_TEXT, "%.1f", perplexity);
-	else
-		snprintf(text, SHORT_TEXT, perplexity < 999999.5 ? "%.0f" : "%.2g", perplexity);
-	return text;
-}
-
-const char *accuracy_text(double accuracy, char text[SHORT_TEXT])
-{
-	double percent = 100 * accuracy;
-	snprintf(text, SHORT_TEXT, percent < 99.95 ? "%.1f" : "%.0f", percent);
-	return text;
-}
 
 const char **table_groups(const struct results *r)
 {
@@ -64,7 +27,7 @@ const char **table_groups(const struct results *r)
 static bool several_scalings(const struct grid *g)
 {
 	for (int i = 0; i < arrlen(g->cell); i++)
-		if (g->cell[i].scalings > 1)
+		if (g->cell[i].scalings - g->cell[i].references > 1)
 			return true;
 	return false;
 }
@@ -73,9 +36,13 @@ const char *table_label(const struct results *r, int cells, int scaling)
 {
 	const struct cell *c = &r->grid->cell[results_first(r, cells)];
 	struct text_builder b = { 0 };
+	bool reference = scaling >= c->scalings - c->references;
+	text_add(&b, "%s", reference ? "reference: " : "");
 	text_add(&b, "%s", c->label);
-	if (several_scalings(r->grid) || !*c->label)
+	if (several_scalings(r->grid) || !*c->label || reference)
 		text_add(&b, "%s%s", *c->label ? ", " : "", c->scaling_label[scaling]);
+	if (reference)
+		text_add(&b, " (the last %d keys)", (int)c->config.model.train_length);
 	for (int i = 0; i < arrlen(r->study->section); i++)
 		if (c->sections & (1u << i))
 			text_add(&b, " [%d]", i + 1);
@@ -84,19 +51,55 @@ const char *table_label(const struct results *r, int cells, int scaling)
 	return kept;
 }
 
-static void found_text(const struct summary *s, bool warn, struct place_text *out)
+/* The first free line of a cell. */
+static char *next_line(struct sheet_cell *c)
 {
-	char a[SHORT_TEXT], b[SHORT_TEXT];
-	snprintf(out->line[0], CELL_TEXT, "%s%s / %s", warn ? "!" : "", perplexity_text(s->perplexity, a),
-		 accuracy_text(s->accuracy, b));
-	if (s->done > 1)
-		snprintf(out->line[1], CELL_TEXT, "(%s - %s)", perplexity_text(s->least, a),
-			 perplexity_text(s->greatest, b));
-	if (s->done < s->seeds)
-		snprintf(out->line[s->done > 1 ? 2 : 1], CELL_TEXT, "%d of %d seeds", s->done, s->seeds);
+	int line = 1;
+	while (line < SHEET_LINES - 1 && *c->line[line])
+		line++;
+	return c->line[line];
 }
 
-static struct place_text summary_text(const struct summary *s, bool warn)
+static void add_range(const struct summary *s, struct sheet_cell *c)
+{
+	char a[SHORT_TEXT], b[SHORT_TEXT];
+	if (s->done < 2)
+		return;
+	if (s->done < INTERVAL_SEEDS) {
+		snprintf(next_line(c), SHEET_TEXT, "(%s - %s)", perplexity_text(s->least, a),
+			 perplexity_text(s->greatest, b));
+		return;
+	}
+	snprintf(next_line(c), SHEET_TEXT, "[%s - %s]", perplexity_text(fmax(exp(s->nll.low), s->floor), a),
+		 perplexity_text(exp(s->nll.high), b));
+	snprintf(next_line(c), SHEET_TEXT, "[%s - %s %%]", accuracy_text(logistic(s->logit.low), a),
+		 accuracy_text(logistic(s->logit.high), b));
+}
+
+/* The evaluation's error where it matters and shows, and seeds that are missing. */
+static void add_remarks(const struct summary *s, struct sheet_cell *c)
+{
+	char noise[64] = "", seeds[48] = "";
+	double error = s->perplexity * s->nll_se;
+	if (s->noisy && error >= 0.005)
+		snprintf(noise, sizeof noise, "+-%.2g eval", error);
+	if (s->done < s->seeds)
+		snprintf(seeds, sizeof seeds, "%d of %d seeds", s->done, s->seeds);
+	if (*noise || *seeds)
+		snprintf(next_line(c), SHEET_TEXT, "%.30s%s%.28s", noise, *noise && *seeds ? ", " : "", seeds);
+}
+
+static void found_cell(const struct summary *s, bool warn, double V, struct sheet_cell *c)
+{
+	char a[SHORT_TEXT], b[SHORT_TEXT];
+	snprintf(c->line[0], SHEET_TEXT, "%s%s / %s", warn ? "!" : "", perplexity_text(s->perplexity, a),
+		 accuracy_text(s->accuracy, b));
+	c->heat = (s->nll.mean - log(s->floor)) / log(V);
+	add_range(s, c);
+	add_remarks(s, c);
+}
+
+static void fill_cell(const struct summary *s, bool warn, double V, struct sheet_cell *c)
 {
 	static const char *const word[] = {
 		[SUMMARY_EMPTY] = "n/a",
@@ -104,12 +107,10 @@ static struct place_text summary_text(const struct summary *s, bool warn)
 		[SUMMARY_IMPOSSIBLE] = "n/a",
 		[SUMMARY_DIVERGED] = "diverged",
 	};
-	struct place_text out = { 0 };
 	if (s->state == SUMMARY_FOUND)
-		found_text(s, warn, &out);
+		found_cell(s, warn, V, c);
 	else
-		snprintf(out.line[0], CELL_TEXT, "%s", word[s->state]);
-	return out;
+		snprintf(c->line[0], SHEET_TEXT, "%s", word[s->state]);
 }
 
 static bool headline(const struct cell *c, const char *group)
@@ -117,19 +118,21 @@ static bool headline(const struct cell *c, const char *group)
 	return !strcmp(task_of(&c->config.data.task)->groups[0], group);
 }
 
-static void add_method(const struct results *r, int cells, int scaling, const char *group, struct text_table *t)
+static void add_contender(const struct results *r, const struct contender *who, const char *group, struct sheet *sheet)
 {
-	struct text_row row = { .label = table_label(r, cells, scaling) };
-	const struct cell *c = &r->grid->cell[results_first(r, cells)];
-	for (int i = 0; i < t->columns; i++) {
-		struct summary s = results_summary(r, cells, scaling, t->multiple[i], group);
-		bool warn = headline(c, group) && t->multiple[i] == 1 && s.perplexity > FLOOR_REACHED * s.floor;
-		arrput(row.place, summary_text(&s, warn));
+	const struct cell *c = &r->grid->cell[results_first(r, who->cells)];
+	const struct task *task = task_of(&c->config.data.task);
+	struct sheet_row *row = sheet_add(sheet, table_label(r, who->cells, who->scaling));
+	for (int i = 0; i < arrlen(r->grid->multiple); i++) {
+		double multiple = r->grid->multiple[i];
+		struct summary s = results_summary(r, who->cells, who->scaling, multiple, group);
+		bool warn = headline(c, group) && !who->reference && multiple == 1 &&
+			    s.perplexity > FLOOR_REACHED * s.floor;
+		fill_cell(&s, warn, task->vocabulary(&c->config.data.task), &row->cell[i]);
 	}
-	arrput(t->row, row);
 }
 
-/* Which cells share their sequences, and so what chance gets, with an earlier group of cells? */
+/* Which cells share their sequences, and so what the baselines get, with an earlier group of cells? */
 static bool same_sequences(const struct cell *a, const struct cell *b)
 {
 	return a->config.model.train_length == b->config.model.train_length &&
@@ -138,7 +141,7 @@ static bool same_sequences(const struct cell *a, const struct cell *b)
 	       !strcmp(label_of(&a->config.data.task), label_of(&b->config.data.task));
 }
 
-static bool chance_shown(const struct results *r, int cells)
+static bool baselines_shown(const struct results *r, int cells)
 {
 	const struct cell *c = &r->grid->cell[results_first(r, cells)];
 	for (int i = 0; i < cells; i++)
@@ -155,24 +158,7 @@ static int group_index(const struct task *task, const char *group)
 	return -1;
 }
 
-static void put_chance(struct text_table *t, int row, int column, const struct eval_reference *reference,
-		       const char *where)
-{
-	while (arrlen(t->row) <= row) {
-		struct text_builder b = { 0 };
-		text_add(&b, "chance: %s%s", reference->name, where);
-		struct text_row made = { .label = text_keep(b.data) };
-		text_builder_free(&b);
-		for (int i = 0; i < t->columns; i++)
-			arrput(made.place, (struct place_text){ 0 });
-		arrput(t->row, made);
-	}
-	char a[SHORT_TEXT], p[SHORT_TEXT];
-	snprintf(t->row[row].place[column].line[0], CELL_TEXT, "%s / %s", perplexity_text(reference->perplexity, a),
-		 accuracy_text(reference->accuracy, p));
-}
-
-static struct err add_chance(const struct results *r, int cells, const char *group, struct text_table *t)
+struct err table_baselines(const struct results *r, int cells, const char *group, struct baseline **out)
 {
 	const struct cell *c = &r->grid->cell[results_first(r, cells)];
 	const struct method *task = &c->config.data.task;
@@ -181,122 +167,75 @@ static struct err add_chance(const struct results *r, int cells, const char *gro
 		.sequences = (int)c->config.eval.sequences, .eval_seed = (uint64_t)c->config.eval.eval_seed,
 		.group = group_index(task_of(task), group),
 	};
-	if (q.group < 0 || chance_shown(r, cells))
+	*out = NULL;
+	if (q.group < 0 || baselines_shown(r, cells))
 		return OK;
+	for (int j = 0; j < c->lengths; j++) {
+		struct eval_reference reference[EVAL_REFERENCES];
+		int count;
+		q.length = c->length[j];
+		TRY(chance(&q, reference, &count));
+		for (int k = 0; k < count; k++)
+			arrput(*out, ((struct baseline){ c->multiple[j], c->length[j], reference[k] }));
+	}
+	return OK;
+}
+
+/* The row of a baseline, made if it is not there. */
+static struct sheet_row *baseline_row(struct sheet *sheet, int first, const char *name, const char *where)
+{
+	struct text_builder b = { 0 };
+	text_add(&b, "reference: %s%s", name, where);
+	const char *label = text_keep(b.data);
+	text_builder_free(&b);
+	for (int i = first; i < arrlen(sheet->row); i++)
+		if (sheet->row[i].label == label)
+			return &sheet->row[i];
+	return sheet_add(sheet, label);
+}
+
+static struct err add_baselines(const struct results *r, int cells, const char *group, bool again, struct sheet *sheet)
+{
+	const struct cell *c = &r->grid->cell[results_first(r, cells)];
+	struct baseline *found;
 	char where[96] = "";
-	if (arrlen(t->row) > t->methods)
-		snprintf(where, sizeof where, " (%s, train_length %d)", label_of(task), q.train_length);
-	int first = (int)arrlen(t->row);
-	for (int i = 0; i < t->columns; i++)
-		for (int j = 0; j < c->lengths; j++) {
-			if (c->multiple[j] != t->multiple[i])
-				continue;
-			struct eval_reference reference[EVAL_REFERENCES];
-			int count;
-			q.length = c->length[j];
-			TRY(chance(&q, reference, &count));
-			for (int k = 0; k < count; k++)
-				put_chance(t, first + k, i, &reference[k], where);
-		}
-	return OK;
-}
-
-static struct err fill_table(const struct results *r, const char *group, struct text_table *t)
-{
-	for (int cells = 0; cells < r->grid->groups; cells++)
-		for (int i = 0; i < r->grid->cell[results_first(r, cells)].scalings; i++)
-			add_method(r, cells, i, group, t);
-	t->methods = (int)arrlen(t->row);
-	for (int cells = 0; cells < r->grid->groups; cells++)
-		TRY(add_chance(r, cells, group, t));
-	return OK;
-}
-
-static int column_width(const struct text_table *t)
-{
-	int width = 8;
-	for (int i = 0; i < arrlen(t->row); i++)
-		for (int j = 0; j < t->columns; j++)
-			for (int k = 0; k < CELL_LINES; k++) {
-				int n = (int)strlen(t->row[i].place[j].line[k]);
-				width = n > width ? n : width;
-			}
-	return width + 2;
-}
-
-static const char **label_lines(const char *label, int width)
-{
-	return wrap(label, width, " ,(", 2);
-}
-
-static int label_width(const struct text_table *t, int columns_width)
-{
-	int room = PAGE_WIDTH - columns_width, width = 0;
-	room = room < LABEL_LEAST ? LABEL_LEAST : room;
-	for (int i = 0; i < arrlen(t->row); i++) {
-		const char **line = label_lines(t->row[i].label, room);
-		for (int j = 0; j < arrlen(line); j++)
-			width = (int)strlen(line[j]) > width ? (int)strlen(line[j]) : width;
-		arrfree(line);
+	int first = (int)arrlen(sheet->row);
+	if (again)
+		snprintf(where, sizeof where, " (%s, train_length %d)", label_of(&c->config.data.task),
+			 (int)c->config.model.train_length);
+	struct err e = table_baselines(r, cells, group, &found);
+	for (int i = 0; i < arrlen(found) && !e.code; i++) {
+		char a[SHORT_TEXT], p[SHORT_TEXT];
+		struct sheet_row *row = baseline_row(sheet, first, found[i].reference.name, where);
+		for (int j = 0; j < arrlen(r->grid->multiple); j++)
+			if (r->grid->multiple[j] == found[i].multiple)
+				snprintf(row->cell[j].line[0], SHEET_TEXT, "%s / %s",
+					 perplexity_text(found[i].reference.perplexity, a),
+					 accuracy_text(found[i].reference.accuracy, p));
 	}
-	return width;
+	arrfree(found);
+	return e;
 }
 
-static int place_lines(const struct text_row *row, int columns)
+static void mark_best(const struct results *r, const struct contender *who, const char *group, struct sheet *sheet)
 {
-	int lines = 1;
-	for (int i = 0; i < columns; i++)
-		for (int j = lines; j < CELL_LINES; j++)
-			lines = *row->place[i].line[j] ? j + 1 : lines;
-	return lines;
-}
-
-static void print_row(const struct text_row *row, int columns, int label, int width, struct text_builder *b)
-{
-	const char **name = label_lines(row->label, label);
-	int lines = place_lines(row, columns);
-	lines = arrlen(name) > lines ? (int)arrlen(name) : lines;
-	for (int i = 0; i < lines; i++) {
-		const char *shown = i < arrlen(name) ? name[i] : "";
-		int last = i < CELL_LINES ? columns : 0;
-		while (last && !*row->place[last - 1].line[i])
-			last--;
-		text_add(b, "%-*s", last ? label : 0, shown);
-		for (int j = 0; j < last; j++)
-			text_add(b, "%*s", width, row->place[j].line[i]);
-		text_add(b, "\n");
+	int count = (int)arrlen(who);
+	bool *best = NULL;
+	arrsetlen(best, (size_t)count);
+	for (int i = 0; i < arrlen(r->grid->multiple); i++) {
+		contenders_best(r, who, count, r->grid->multiple[i], group, best);
+		for (int j = 0; j < count; j++)
+			sheet->row[j].cell[i].best = best[j];
 	}
-	arrfree(name);
+	arrfree(best);
 }
 
-static void print_rule(int width, struct text_builder *b)
+void table_columns(const struct results *r, struct sheet *sheet)
 {
-	for (int i = 0; i < width; i++)
-		text_add(b, "-");
-	text_add(b, "\n");
-}
-
-static void print_heads(const struct text_table *t, int label, int width, struct text_builder *b)
-{
-	text_add(b, "%*s", label, "");
-	for (int i = 0; i < t->columns; i++) {
+	for (int i = 0; i < arrlen(r->grid->multiple); i++) {
 		char number[NUMBER_TEXT], head[NUMBER_TEXT + 1];
-		snprintf(head, sizeof head, "%sx", number_to_text(t->multiple[i], number));
-		text_add(b, "%*s", width, head);
-	}
-	text_add(b, "\n");
-}
-
-static void print_table(const struct text_table *t, struct text_builder *b)
-{
-	int width = column_width(t), label = label_width(t, width * t->columns);
-	int whole = label + width * t->columns;
-	print_heads(t, label, width, b);
-	print_rule(whole, b);
-	for (int i = 0; i < arrlen(t->row); i++) {
-		if (i == t->methods)
-			print_rule(whole, b);
-		print_row(&t->row[i], t->columns, label, width, b);
+		snprintf(head, sizeof head, "%sx", number_to_text(r->grid->multiple[i], number));
+		arrput(sheet->column, text_keep(head));
 	}
 }
 
@@ -320,29 +259,57 @@ static void add_values(const struct results *r, const char *option, struct text_
 	arrfree(seen);
 }
 
-static void print_title(const struct results *r, const char *group, struct text_builder *b)
+static int most_seeds(const struct results *r)
 {
-	static const char *const option[] = { "encoding", "task", "train_length", "seed" };
-	struct text_builder title = { 0 };
-	text_add(b, "%s: perplexity / accuracy in %%; (least - greatest perplexity over seeds)\n", group);
-	for (size_t i = 0; i < sizeof option / sizeof option[0]; i++) {
-		text_add(&title, "%s%s ", i ? "; " : "", option[i]);
-		add_values(r, option[i], &title);
+	int most = 0;
+	for (int cells = 0; cells < r->grid->groups; cells++) {
+		int seeds = 0;
+		for (int i = 0; i < arrlen(r->grid->cell); i++)
+			seeds += r->grid->cell[i].group == cells;
+		most = seeds > most ? seeds : most;
 	}
-	wrap_paragraph(b, title.data);
-	text_builder_free(&title);
+	return most;
 }
 
-struct err table_text(const struct results *r, const char *group, struct text_builder *b)
+const char *table_title(const struct results *r, const char *what)
 {
-	struct text_table t = { .multiple = r->grid->multiple, .columns = (int)arrlen(r->grid->multiple) };
-	struct err e = fill_table(r, group, &t);
-	if (!e.code) {
-		print_title(r, group, b);
-		print_table(&t, b);
+	static const char *const option[] = { "encoding", "task", "train_length", "seed" };
+	struct text_builder b = { 0 };
+	text_add(&b, "%s\n", what);
+	for (size_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+		text_add(&b, "%s%s ", i ? "; " : "", option[i]);
+		add_values(r, option[i], &b);
 	}
-	for (int i = 0; i < arrlen(t.row); i++)
-		arrfree(t.row[i].place);
-	arrfree(t.row);
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}
+
+struct err table_sheet(const struct results *r, const char *group, struct sheet *out)
+{
+	char what[200];
+	struct contender *who = contenders(r);
+	int seeds = most_seeds(r);
+	snprintf(what, sizeof what, "%s: perplexity / accuracy in %%%s", group,
+		 seeds >= INTERVAL_SEEDS ? "; [95 % t interval over seeds of each]"
+		 : seeds > 1             ? "; (least - greatest perplexity over seeds)"
+					 : "");
+	*out = (struct sheet){ .title = table_title(r, what) };
+	table_columns(r, out);
+	for (int i = 0; i < arrlen(who); i++) {
+		add_contender(r, &who[i], group, out);
+		arrlast(out->row).ruled = who[i].reference && i && !who[i - 1].reference;
+	}
+	mark_best(r, who, group, out);
+	int methods = (int)arrlen(out->row);
+	bool references = methods && who[methods - 1].reference;
+	arrfree(who);
+	struct err e = OK;
+	for (int cells = 0; cells < r->grid->groups && !e.code; cells++)
+		e = add_baselines(r, cells, group, arrlen(out->row) > methods, out);
+	if (!references && arrlen(out->row) > methods)
+		out->row[methods].ruled = true;
+	if (e.code)
+		sheet_free(out);
 	return e;
 }

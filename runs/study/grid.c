@@ -111,10 +111,29 @@ static struct err set_options(struct builder *b, struct cell *cell)
 	return config_finish(&cell->config, false);
 }
 
+/* What the option `references` adds to every model's scalings. */
+#define REFERENCE "window"
+
+/* Unless the study names it itself. */
+static struct err add_reference(struct cell *cell)
+{
+	struct method reference;
+	TRY(method_parse("scaling", scaling_at, REFERENCE, &reference));
+	for (int i = 0; i < cell->scalings; i++)
+		if (!strcmp(label_of(&cell->scaling[i]), REFERENCE))
+			return OK;
+	cell->scaling = stb_reallocate(cell->scaling, (size_t)(cell->scalings + 1) * sizeof *cell->scaling);
+	cell->scaling[cell->scalings++] = reference;
+	cell->references = 1;
+	return OK;
+}
+
 static struct err set_evaluation(struct cell *cell)
 {
 	struct config *c = &cell->config;
 	TRY(config_scalings(c, false, &cell->scaling, &cell->scalings));
+	if (c->eval.references)
+		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
 	return eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &cell->length, &cell->multiple,
@@ -195,6 +214,7 @@ static void set_names(const struct builder *b, struct cell *cell)
 			add_axis_text(line, cell, value, " ", &axes);
 	}
 	config_identity(&cell->config, LIST_TRAINING, cell->identity);
+	config_training_identity(&cell->config, cell->trained);
 	cell->name = folder_name(all.data ? all.data : cell->config.model.encoding.entry->name, cell->identity);
 	text_builder_free(&all);
 	cell->label = keep_and_free(&label);
@@ -353,8 +373,14 @@ bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 	const struct eval_options *eval = &c->config.eval;
 	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
 	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
+	       row_stream(row) == eval->stream &&
 	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
+}
+
+char *cell_csv(const struct cell *c, const char *folder, int scaling)
+{
+	return run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], false);
 }
 
 void section_text(const struct study_section *s, struct text_builder *b)

@@ -11,7 +11,8 @@
 /* A cell is one trained model, and what it is evaluated under. */
 struct cell {
 	struct config config;           /* finished */
-	char identity[IDENTITY_TEXT];   /* of what training depends on */
+	char identity[IDENTITY_TEXT];   /* of model, data and training */
+	char trained[IDENTITY_TEXT];    /* of its weights: equal in cells that only evaluation tells apart */
 	const char *name;               /* of its folder: values of the axes and 8 digits of the identity */
 	const char *label;              /* values of the axes other than seed; "" if there are none */
 	const char *axes;               /* the same without the encoding */
@@ -19,6 +20,7 @@ struct cell {
 	struct method *scaling;         /* [scalings] */
 	const char **scaling_label;     /* [scalings] */
 	int scalings;
+	int references;                 /* the last of them, added to what the study asks for: see option `references` */
 	int *length;                    /* [lengths] */
 	double *multiple;               /* [lengths] */
 	int lengths;
@@ -41,8 +43,11 @@ void grid_free(struct grid *g);
 /* Can the cell's model take this scaling at this length? */
 bool cell_possible(const struct cell *c, int scaling, int length);
 
-/* Is the row this cell's as it would be evaluated now: same scaling, task, eval_seed and sequences? */
+/* Is the row this cell's as it would be evaluated now: same scaling, task, stream, eval_seed and sequences? */
 bool cell_owns(const struct cell *c, int scaling, const struct row *row);
+
+/* Path of one scaling's rows in the cell's folder (run_folder_csv, with the cell's stream); free() it. */
+char *cell_csv(const struct cell *c, const char *folder, int scaling);
 
 /* "layers=3, steps=2000": what a section overrides, appended. */
 void section_text(const struct study_section *s, struct text_builder *b);

@@ -4,8 +4,10 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
+#include "runs/run_adopt.h"
 #include "runs/run_eval.h"
 #include "runs/run_folder.h"
+#include "runs/run_model.h"
 #include "runs/run_train.h"
 #include "runs/version.h"
 
@@ -18,6 +20,7 @@
 struct cell_plan {
 	char *path;
 	bool train;
+	int sibling;            /* whose weights it takes over instead, -1: none */
 	bool diverged;          /* before, and not to be tried again */
 	int64_t train_tokens, eval_tokens;
 	int possible, missing;  /* evaluations: scalings by lengths */
@@ -28,7 +31,8 @@ struct plan {
 	const struct study_job *job;
 	struct cell_plan *cell; /* stb_ds */
 	size_t parameters, bytes;
-	int training, evaluating, finished, other_version;
+	size_t space;           /* on disk */
+	int training, adopting, evaluating, finished, other_version;
 };
 
 /* A row of every group? */
@@ -45,7 +49,7 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
 {
 	struct row *rows = NULL;
-	char *path = run_folder_csv(p->path, c->scaling_label[scaling], false);
+	char *path = cell_csv(c, p->path, scaling);
 	struct err e = all ? OK : rows_read(path, &rows);
 	free(path);
 	for (int i = 0; i < c->lengths && !e.code; i++) {
@@ -71,8 +75,10 @@ static struct err plan_training(const struct cell *c, struct cell_plan *p, struc
 	size_t bytes = takes.slabs + takes.activations + takes.batch;
 	plan->bytes = bytes > plan->bytes ? bytes : plan->bytes;
 	plan->parameters = takes.parameters > plan->parameters ? takes.parameters : plan->parameters;
-	if (p->train)
+	if (p->train && p->sibling < 0)
 		p->train_tokens = c->config.train.steps * c->config.train.batch * c->config.model.train_length;
+	if (p->train)
+		plan->space += run_model_space(&c->config, takes.parameters);
 	return OK;
 }
 
@@ -87,18 +93,38 @@ static bool made_by_other(const char *path)
 	return other;
 }
 
-static struct err plan_cell(struct plan *plan, const struct cell *c, struct cell_plan *p)
+/* A cell that will have the same weights by the time it is cell `index`'s turn. */
+static int find_sibling(const struct plan *plan, int index)
+{
+	const struct cell *cell = plan->job->grid->cell;
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		if (i != index && !strcmp(cell[i].trained, cell[index].trained) && !plan->cell[i].diverged &&
+		    (i < index || !plan->cell[i].train))
+			return i;
+	return -1;
+}
+
+static struct err find_cell(const struct plan *plan, const struct cell *c, struct cell_plan *p)
 {
 	enum cell_status status;
 	TRY(study_folder_find(plan->job->folder, c, &p->path, &status));
 	p->train = plan->job->force || status < CELL_FINISHED;
 	p->diverged = !p->train && status == CELL_DIVERGED;
+	return OK;
+}
+
+static struct err plan_cell(struct plan *plan, int index)
+{
+	const struct cell *c = &plan->job->grid->cell[index];
+	struct cell_plan *p = &plan->cell[index];
+	p->sibling = p->train ? find_sibling(plan, index) : -1;
 	p->wanted = calloc((size_t)(c->scalings * c->lengths) + 1, sizeof *p->wanted);
 	BUG_IF(!p->wanted, "no memory for %d marks", c->scalings * c->lengths);
 	TRY(plan_training(c, p, plan));
 	for (int i = 0; i < c->scalings && !p->diverged; i++)
 		TRY(plan_scaling(c, p, i, p->train));
-	plan->training += p->train;
+	plan->training += p->train && p->sibling < 0;
+	plan->adopting += p->sibling >= 0;
 	plan->evaluating += p->missing > 0;
 	plan->finished += !p->train && !p->missing;
 	plan->other_version += !p->train && made_by_other(p->path);
@@ -118,12 +144,14 @@ static struct err plan_make(struct plan *plan)
 {
 	const struct cell *cell = plan->job->grid->cell;
 	for (int i = 0; i < arrlen(cell); i++) {
-		struct cell_plan p = { 0 };
-		struct err e = plan_cell(plan, &cell[i], &p);
+		struct cell_plan p = { .sibling = -1 };
+		struct err e = find_cell(plan, &cell[i], &p);
 		arrput(plan->cell, p);
 		TRY(e);
 	}
-	return OK;
+	for (int i = 0; i < arrlen(cell); i++)
+		TRY(plan_cell(plan, i));
+	return plan->space ? run_model_fits(plan->job->folder, plan->space) : OK;
 }
 
 static void plan_print(const struct plan *plan)
@@ -141,6 +169,9 @@ static void plan_print(const struct plan *plan)
 		(int)arrlen(plan->cell), plan->training, plan->evaluating, plan->finished);
 	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", plan->parameters,
 		memory_text(plan->bytes, memory), train_tokens);
+	if (plan->adopting)
+		fprintf(stderr, "  %d more take over the weights of one that only evaluation tells apart from them\n",
+			plan->adopting);
 	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", missing, possible,
 		eval_tokens);
 	if (plan->other_version)
@@ -184,16 +215,33 @@ static struct err evaluate_cell(const struct cell *c, const struct cell_plan *p,
 	return OK;
 }
 
+/* From its sibling if that has come to weights, else by training. */
+static struct err train_cell(const struct plan *plan, const struct cell_plan *p, const struct config *config,
+			     const char *what)
+{
+	const char *command_line = plan->job->command_line;
+	struct run_trained trained;
+	if (p->sibling >= 0) {
+		const char *from = plan->cell[p->sibling].path;
+		bool adopted;
+		struct err why;
+		TRY(run_adopt(p->path, config, command_line, from, &adopted, &why));
+		if (adopted)
+			return OK;
+		fprintf(stderr, "%s: trained by itself: %s\n", run_folder_name(p->path), why.text);
+	}
+	return run_train(p->path, config, command_line, what, &trained);
+}
+
 static struct err work_on(const struct plan *plan, int index, const char *what)
 {
 	const struct cell *c = &plan->job->grid->cell[index];
 	const struct cell_plan *p = &plan->cell[index];
 	struct config config = c->config;
-	struct run_trained trained;
 	config.run.threads = plan->job->threads;
 	config.run.force = true;
 	if (p->train)
-		TRY(run_train(p->path, &config, plan->job->command_line, what, &trained));
+		TRY(train_cell(plan, p, &config, what));
 	return evaluate_cell(c, p, &config);
 }
 
@@ -257,6 +305,8 @@ static struct err work(const struct plan *plan, int *failed)
 /* With the folder locked, if it is there already; else it is locked when it has been made. */
 static struct err plan_and_work(const struct study_job *job, struct plan *plan, int *lock, int *failed)
 {
+	if (!job->force)
+		TRY(study_folder_continues(job->folder, job->grid));
 	TRY(plan_make(plan));
 	plan_print(plan);
 	TRY(io_make_folder(job->folder));

@@ -14,7 +14,8 @@ struct study_job {
 	const char *command_line;
 };
 
-/* Checks every cell that is to be trained, prints the plan on stderr, then works through the cells; what is finished is
+/* Refuses the folder of another study (study_folder_continues) unless `force` is set. Checks every cell that is to be
+ * trained and the space on the disk, prints the plan on stderr, then works through the cells; what is finished is
  * skipped. A cell that fails is reported on stderr and does not stop the others; `failed` counts those without all of
  * their rows, the diverged among them. Errors: what stops the study as a whole, before any work. */
 struct err study_run(const struct study_job *job, int *failed);

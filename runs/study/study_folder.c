@@ -1,6 +1,7 @@
 #include "runs/study/study_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/stb.h"
 #include "runs/run_folder.h"
 #include "runs/version.h"
 
@@ -112,6 +113,48 @@ struct err study_folder_check(const char *folder)
 	if (!has_file(folder, STUDY_FILE) && !is_empty(folder))
 		return err_usage(hint, "%s: holds other things than a study", folder);
 	return OK;
+}
+
+static bool has_cell(const struct grid *g, const struct cell *c)
+{
+	for (int i = 0; i < arrlen(g->cell); i++)
+		if (!strcmp(g->cell[i].identity, c->identity))
+			return true;
+	return false;
+}
+
+/* How many of the folder's own models are there; -1 if the other grid has one of them. */
+static int models_lost(const char *folder, const struct grid *own, const struct grid *other)
+{
+	int there = 0;
+	for (int i = 0; i < arrlen(own->cell); i++) {
+		if (has_cell(other, &own->cell[i]))
+			return -1;
+		char *entry = entry_with(folder, own->cell[i].identity);
+		there += entry != NULL;
+		free(entry);
+	}
+	return there;
+}
+
+struct err study_folder_continues(const char *folder, const struct grid *g)
+{
+	static const char hint[] = "Give another --out, or --force to make this the folder's study (the runs stay).";
+	struct study s;
+	struct grid own;
+	if (!has_file(folder, STUDY_FILE))
+		return OK;
+	struct err e = study_folder_open(folder, &s, &own);
+	if (e.code) {
+		snprintf(e.hint, sizeof e.hint, "%s", hint);
+		return e;
+	}
+	int lost = models_lost(folder, &own, g);
+	grid_free(&own);
+	study_free(&s);
+	if (lost <= 0)
+		return OK;
+	return err_usage(hint, "%s: holds another study: none of its %d models is one of this study's", folder, lost);
 }
 
 static struct err write_text(const char *folder, const char *name, const char *text)

@@ -1,0 +1,177 @@
+#include "model/base/stb.h"
+#include "runs/command/command.h"
+#include "runs/decompose_tables.h"
+#include "runs/show/format.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct own {
+	const char *multiples, *group;
+	int64_t format;
+};
+
+static const struct option own_rows[] = {
+	{ .name = "multiples", .kind = OPTION_TEXT, .initial = "2,4,8,16,32", .unit = "list",
+	  .help = "lengths that the sequences are stretched to, as multiples of train_length",
+	  .offset = offsetof(struct own, multiples) },
+	{ .name = "group", .kind = OPTION_TEXT, .initial = "", .unit = "group",
+	  .help = "group of tokens to show, as echo; unless given, tables show the task's first, csv and json all",
+	  .offset = offsetof(struct own, group) },
+	{ .name = "format", .kind = OPTION_CHOICE, .initial = "text", .choices = FORMAT_CHOICES, .unit = "",
+	  .help = FORMAT_HELP, .offset = offsetof(struct own, format) },
+	{ 0 },
+};
+
+/* Names of a task's groups, for nearest_name. */
+static const char *group_at(int i, const void *task)
+{
+	return i < TASK_GROUPS ? ((const struct task *)task)->groups[i] : NULL;
+}
+
+static struct err check_group(const struct decompose_set *set, const char *group)
+{
+	for (int i = 0; i < arrlen(set->subject) && *group; i++) {
+		const struct task *task = task_of(&set->subject[i].config.data.task);
+		if (decompose_group(task, group) >= 0)
+			continue;
+		const char *nearest = nearest_name(group, group_at, task);
+		struct text_builder hint = { 0 };
+		text_add(&hint, nearest ? "Did you mean --group=%s? Its groups:" : "Its groups:", nearest);
+		for (int g = 0; group_at(g, task); g++)
+			text_add(&hint, "%s %s", g ? "," : "", group_at(g, task));
+		struct err e = err_usage(hint.data, "group: the task %s has no group '%s'", task->entry.name, group);
+		text_builder_free(&hint);
+		return e;
+	}
+	return OK;
+}
+
+static void coloured_text(const struct sheet *s, struct text_builder *b)
+{
+	sheet_text(s, sheet_colour(), b);
+}
+
+static void print_sheets(const struct decompose_set *set, const struct own *own,
+			 void (*render)(const struct sheet *s, struct text_builder *b), struct text_builder *b)
+{
+	for (int i = 0; i < arrlen(set->decomposed); i++) {
+		const struct decomposed *d = &set->decomposed[i];
+		const struct task *task = task_of(&set->subject[d->subject[0]].config.data.task);
+		struct sheet sheet;
+		decompose_sheet(set, d, *own->group ? decompose_group(task, own->group) : 0, &sheet);
+		render(&sheet, b);
+		text_add(b, "\n");
+		sheet_free(&sheet);
+	}
+}
+
+/* The notes, each line behind `before`. */
+static void print_notes(const char *before, struct text_builder *b)
+{
+	struct text_builder notes = { 0 };
+	decompose_notes(&notes);
+	for (const char *at = notes.data; *at;) {
+		int length = (int)strcspn(at, "\n");
+		text_add(b, "%s%.*s\n", before, length, at);
+		at += length + (at[length] == '\n');
+	}
+	text_builder_free(&notes);
+}
+
+static void print_records(const struct decompose_set *set, const struct own *own, struct text_builder *b)
+{
+	const char *group = *own->group ? own->group : NULL;
+	struct records records = { 0 };
+	if (own->format == FORMAT_WIDE)
+		decompose_wide(set, group, &records);
+	else
+		decompose_long(set, group, &records);
+	if (own->format == FORMAT_JSON) {
+		records_json(&records, 0, b);
+		text_add(b, "\n");
+	} else {
+		records_csv(&records, true, b);
+	}
+	records_free(&records);
+}
+
+static void print(const struct decompose_set *set, const struct own *own)
+{
+	struct text_builder b = { 0 };
+	switch ((enum format)own->format) {
+	case FORMAT_TEXT:
+		print_sheets(set, own, coloured_text, &b);
+		print_notes("", &b);
+		break;
+	case FORMAT_MD:
+		print_sheets(set, own, sheet_markdown, &b);
+		text_add(&b, "```\n");
+		print_notes("", &b);
+		text_add(&b, "```\n");
+		break;
+	case FORMAT_LATEX:
+		print_sheets(set, own, sheet_latex, &b);
+		print_notes("% ", &b);
+		break;
+	default:
+		print_records(set, own, &b);
+	}
+	fputs(b.data, stdout);
+	text_builder_free(&b);
+}
+
+static struct err add_words(struct invocation *in, const struct method *scaling, int scalings,
+			    struct decompose_set *set)
+{
+	const struct own *own = in->config.own;
+	for (int i = 0; i < in->words; i++)
+		TRY(decompose_add(set, in->word[i], &in->config, own->multiples, scaling, scalings));
+	return OK;
+}
+
+static struct err run(struct invocation *in)
+{
+	struct config *c = &in->config;
+	struct decompose_set set = { 0 };
+	struct method *scaling = NULL;
+	int scalings = 0;
+	TRY(config_finish(c, true));
+	TRY(config_scalings(c, true, &scaling, &scalings));
+	struct err e = add_words(in, config_given(c, "scaling") ? scaling : NULL, scalings, &set);
+	if (!e.code)
+		e = check_group(&set, ((const struct own *)c->own)->group);
+	if (!e.code)
+		e = decompose_set_check(&set);
+	if (!e.code)
+		e = command_start(c);
+	if (!e.code)
+		e = decompose_set_run(&set);
+	if (!e.code)
+		print(&set, c->own);
+	decompose_set_free(&set);
+	free(scaling);
+	return e;
+}
+
+const struct command command_decompose = {
+	.name = "decompose",
+	.words = "DIR ...",
+	.help = "say how much of a failure past train_length is position, and how much crowding",
+	.more = "DIR is a run's folder, or a study's: then all its finished runs, each under the study's scalings for it\n"
+		"unless --scaling is given. Runs that differ only in their seed share a table. The task's questions at\n"
+		"train_length are asked in four forms: as they are; far apart without filler; with filler at trained\n"
+		"positions; with both. Nothing is written.\n"
+		"Examples:\n"
+		"  ropewalk decompose runs/out/rope-101 --scaling=none,ntk\n"
+		"  ropewalk decompose runs/out/encodings --multiples=4,16 --format=md",
+	.least = 1,
+	.most = INT_MAX,
+	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
+	.without = "out|force|references|stream|multiples",
+	.own = own_rows,
+	.own_size = sizeof(struct own),
+	.run = run,
+};

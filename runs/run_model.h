@@ -1,0 +1,23 @@
+#ifndef ROPEWALK_RUN_MODEL_H
+#define ROPEWALK_RUN_MODEL_H
+
+#include "model/transformer.h"
+#include "runs/config.h"
+
+/* The model.safetensors of a run's folder. */
+
+/* Writes the weights, with the options of model, data and training that they come from as metadata. No versions: equal
+ * training makes equal files. */
+struct err run_model_write(const char *folder, const struct config *c, const struct model *m);
+
+/* Reads it back and holds it to the config of the run: a file that is missing, damaged or made with other options is a
+ * usage error. model_close it. */
+struct err run_model_read(const char *folder, const struct config *c, struct model *m);
+
+/* Bytes that training this model leaves on disk at most: weights, logs and the small files. */
+size_t run_model_space(const struct config *c, size_t parameters);
+
+/* An error if the file system of the folder (which need not exist yet) has less than that. */
+struct err run_model_fits(const char *folder, size_t bytes);
+
+#endif
