@@ -260,9 +260,41 @@ static void stated_probability(const struct method *task, const struct sequence 
 	}
 }
 
+/* What the reader who sees tokens `seen` and behind gives the target of a query. A pair torn by the edge shows its
+ * value alone, which is as likely the queried one's as that of any other pair not wholly seen (the reader knows how
+ * many those are). place [KEYS]: where each key's pair is stated, -1 if it is not yet. */
+static double window_guess(const int32_t *token, const int *place, int seen, int32_t key, int32_t target)
+{
+	int own = place[key - KEY], hidden = 0;
+	if (own >= seen)
+		return token[own + 1] == target;
+	for (int i = 0; i < KEYS; i++)
+		hidden += place[i] >= 0 && place[i] < seen;
+	if (!is_value(target))
+		return 0;
+	double torn = is_value(token[seen]) ? 1.0 / hidden : 0;
+	return torn * (token[seen] == target) + (1 - torn) / VALUES;
+}
+
+static void window_probability(const struct method *task, const struct sequence *s, int train_length, int length,
+			       double *p)
+{
+	(void)task;
+	int place[KEYS];
+	for (int i = 0; i < KEYS; i++)
+		place[i] = -1;
+	for (int t = 0; t < length; t++) {
+		if (is_value(s->token[t]))
+			place[s->token[t - 1] - KEY] = t - 1;
+		int seen = t < train_length ? 0 : t - train_length + 1;
+		p[t] = is_query(s, t) ? window_guess(s->token, place, seen, s->token[t], s->target[t]) : 0;
+	}
+}
+
 static const struct task_reference references[] = {
 	{ "uniform over the values", GROUP_RECALL, uniform_probability },
 	{ "guessing among the stated values", GROUP_RECALL, stated_probability },
+	{ "the ideal reader of the last train_length tokens", GROUP_RECALL, window_probability },
 	{ 0 },
 };
 

@@ -74,7 +74,7 @@ struct err eval_check(const struct eval_request *request);
 struct err eval_check_vocabulary(const struct eval_request *request);
 struct err eval_check_memory(const struct transformer_request *request);
 
-/* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, a few at a time, so memory is linear in the length.
+/* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
  * `progress` (may be NULL) is called after each lot with the tokens done and to do. eval_result_free takes a zeroed
  * result. */
 struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),

@@ -30,6 +30,7 @@ struct attention_layer {
 	real *output;     /* [N][C] */
 	real *lse;        /* [B][H][T] log-sum-exp of each row's logits */
 	real *saved;      /* [B][H][T][saved_reals] */
+	real *scores;     /* [B][H][T][T] takes the logits of the keys that are seen; NULL: they are not kept */
 	const int32_t *wanted; /* [N] negative where no one reads the output row, which may then be left out; or NULL */
 };
 

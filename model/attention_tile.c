@@ -64,6 +64,7 @@ struct attention_head attention_head(const struct attention *a, const struct att
 		.output = l->output + b * T * C + head * (size_t)a->D,
 		.lse = l->lse + (size_t)index * T,
 		.saved = S ? l->saved + (size_t)index * T * S : NULL,
+		.scores = l->scores ? l->scores + (size_t)index * T * T : NULL,
 		.table = a->table_reals ? a->table + head * a->table_reals : NULL,
 	};
 }
@@ -241,6 +242,17 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 	return true;
 }
 
+/* Copies a tile's logits to where they stand among all of the head. */
+static void keep_scores(const struct attention_head *h, const struct block *b, const struct work *w)
+{
+	const struct tile *t = &w->tile;
+	for (int r = 0; r < t->rows; r++) {
+		real *row = h->scores + (size_t)b->index[r] * (size_t)h->a->T + (size_t)w->key;
+		for (int j = t->low[r]; j < t->high[r]; j++)
+			row[j] = h->scratch->logits[(size_t)r * TILE_STRIDE + (size_t)j];
+	}
+}
+
 static int round_up(int n)
 {
 	return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
@@ -329,6 +341,8 @@ void attention_rows(struct attention_head *h, int first, int last)
 				continue;
 			if (position->logits)
 				position->logits(a->place, &w.tile, s->logits);
+			if (h->scores)
+				keep_scores(h, &b, &w);
 			running_softmax(s, &w.tile);
 			for (int r = 0; r < b.rows; r++)
 				if (s->correction[r] != (real)1)

@@ -51,6 +51,7 @@ struct attention_head {
 	real *output;             /* stride C */
 	real *lse;                /* stride 1 */
 	real *saved;              /* stride saved_reals */
+	real *scores;             /* stride T; or NULL */
 	const real *table;
 	const real *d_output;     /* stride C */
 	real *d_q, *d_k, *d_v;    /* stride 3C */

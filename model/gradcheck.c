@@ -62,7 +62,8 @@ struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t
 		struct rng rng = rng_at(seed, STREAM_TUNE, (uint64_t)i);
 		for (int d = 0; d < directions; d++) {
 			double error = tensor_error(&c, &m->layout.parameter[i], gradient, &rng);
-			if (!(error <= worst.error)) {
+			/* Not a number is the worst there is. */
+			if (!(error <= worst.error) && !isnan(worst.error)) {
 				worst.error = error;
 				worst.worst = &m->layout.parameter[i];
 			}

@@ -121,6 +121,22 @@ struct err layout_build(const struct model_options *options, int V, struct layou
 	return OK;
 }
 
+struct err layout_position(const struct model_options *o, struct layout *out)
+{
+	const struct position *position = position_of(&o->encoding);
+	struct layer_layout at = { 0 };
+	*out = (struct layout){ 0 };
+	TRY(check(o));
+	for (int layer = -1; layer <= 0; layer++) {
+		at.position = out->size;
+		if (position->declare)
+			position->declare(o, out, layer);
+	}
+	at.position_reals = out->size - at.position;
+	arrput(out->layer, at);
+	return OK;
+}
+
 void layout_initialise(const struct layout *l, uint64_t seed, real *value)
 {
 	for (int i = 0; i < layout_count(l); i++) {

@@ -42,6 +42,9 @@ struct layout {
 struct err layout_build(const struct model_options *options, int V, struct layout *out);
 void layout_free(struct layout *l);
 
+/* The encoding's own tensors alone, those of a layer once (`layer` has one row). Same errors; layout_free it. */
+struct err layout_position(const struct model_options *options, struct layout *out);
+
 /* Adds a row; for layout_build and for the encodings' `declare`. rows 0 makes a vector. */
 void layout_add(struct layout *l, enum initialiser initialiser, double deviation, bool decayed, int rows, int columns,
 		const char *format, ...) __attribute__((format(printf, 7, 8)));

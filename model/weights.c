@@ -271,6 +271,14 @@ static struct err sizes_in_range(const char *path, const struct model_options *o
 	return OK;
 }
 
+void weights_rows(const struct safetensors *file, const char *prefix, struct model_options *options)
+{
+	if (strcmp(options->encoding.entry->name, "learned"))
+		return;
+	int64_t rows = side(file, prefix, "model.position.table", 0);
+	options->train_length = rows ? rows : options->train_length;
+}
+
 struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
 			 struct model_options *options, int *V)
 {
@@ -290,10 +298,7 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 		return err_usage(NULL, "%s: no tensor %smodel.layers.0.self_attn.q_proj.weight", path, prefix);
 	options->hidden = side(file, prefix, "model.layers.0.mlp.gate_proj.weight", 0);
 	options->tied = !find(file, prefix, "lm_head.weight", false, NULL);
-	if (!strcmp(options->encoding.entry->name, "learned")) {
-		int64_t rows = side(file, prefix, "model.position.table", 0);
-		options->train_length = rows ? rows : options->train_length;
-	}
+	weights_rows(file, prefix, options);
 	return sizes_in_range(path, options);
 }
 

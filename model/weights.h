@@ -28,6 +28,9 @@ struct err weights_fill(struct model *m, const struct safetensors *file, const c
 struct err weights_sizes(const struct safetensors *file, const char *path, const char *prefix,
 			 struct model_options *options, int *V);
 
+/* train_length from a learned table's rows, where the file has one. */
+void weights_rows(const struct safetensors *file, const char *prefix, struct model_options *options);
+
 /* A model from a file of ours: options, layout, values. `path` is for errors; weights_read reads the file itself. */
 struct err weights_open(const struct safetensors *file, const char *path, struct model *out);
 struct err weights_read(const char *path, struct model *out);

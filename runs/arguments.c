@@ -78,14 +78,19 @@ static struct err parse_option(const struct command *command, struct config *c, 
 
 static struct err count_words(const struct command *c, const struct invocation *in)
 {
-	char hint[200];
-	snprintf(hint, sizeof hint, "Usage: ropewalk %s%s%s [--option=value ...]", c->name, *c->words ? " " : "",
-		 c->words);
-	if (in->words > c->most)
-		return err_usage(hint, "%s: '%.100s' is not expected here", c->name, in->word[c->most]);
-	if (in->words < c->least)
-		return err_usage(hint, "%s: %s is missing", c->name, c->words);
-	return OK;
+	struct text_builder hint = { 0 };
+	struct err e = OK;
+	text_add(&hint, "Usage: ropewalk %s%s%s [--option=value ...]", c->name, *c->words ? " " : "", c->words);
+	if (in->words > c->most) {
+		e = err_usage(hint.data, "%s: '%.100s' is not expected here", c->name, in->word[c->most]);
+	} else if (in->words < c->least) {
+		text_add(&hint, c->word_at ? ". " : "");
+		if (c->word_at)
+			command_names(c, &hint);
+		e = err_usage(hint.data, "%s: %s is missing", c->name, c->words);
+	}
+	text_builder_free(&hint);
+	return e;
 }
 
 static struct err parse_words(const struct command *command, int argc, char **argv, struct invocation *in)
@@ -114,7 +119,7 @@ struct err arguments_parse(const struct command *c, int argc, char **argv, struc
 		own = stb_reallocate(NULL, c->own_size);
 		memset(own, 0, c->own_size);
 	}
-	*in = (struct invocation){ .line = quoted_line(argc, argv) };
+	*in = (struct invocation){ .command = c, .line = quoted_line(argc, argv), .argv = argv };
 	config_init(&in->config, &scope, own);
 	in->word = stb_reallocate(NULL, sizeof *in->word * (size_t)(argc + 1));
 	struct err e = parse_words(c, argc, argv, in);

@@ -21,14 +21,6 @@ static void hold_standard_streams(void)
 			exit(ERR_FAILED);
 }
 
-/* What may stand first, for suggestions: the commands, then these. */
-static const char *next_word(int index, const void *commands)
-{
-	static const char *const more[] = { "help", "--help", "--version", NULL };
-	int count = *(const int *)commands;
-	return index < count ? command_at(index)->name : more[index - count];
-}
-
 static const struct command *find_command(const char *name)
 {
 	const struct command *c;
@@ -40,10 +32,7 @@ static const struct command *find_command(const char *name)
 
 static struct err unknown_command(const char *name)
 {
-	int commands = 0;
-	while (command_at(commands))
-		commands++;
-	const char *nearest = nearest_name(name, next_word, &commands);
+	const char *nearest = nearest_name(name, command_word_at, NULL);
 	char hint[120];
 	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "`ropewalk --help` lists the commands.", nearest);
 	return err_usage(hint, "%.100s: unknown %s", name, *name == '-' ? "option" : "command");
@@ -114,7 +103,8 @@ int main(int argc, char **argv)
 	}
 	struct err e = run(argc - 1, argv + 1), output = finish_stdout();
 	e = e.code ? e : output;
-	if (e.code) {
+	/* Without a text it was told already, by another program. */
+	if (e.code && *e.text) {
 		fprintf(stderr, "ropewalk: %s\n", e.text);
 		if (*e.hint)
 			fprintf(stderr, "  %s\n", e.hint);

@@ -132,16 +132,21 @@ static void add_family(struct names *all, family_at family)
 	all->family[all->families++] = family;
 }
 
+family_at option_family(unsigned list, const struct option *o)
+{
+	if (o->kind == OPTION_METHOD)
+		return o->family;
+	return list == LIST_EVAL && !strcmp(o->name, "scaling") ? scaling_at : NULL;
+}
+
 static void collect_list(const struct scope *scope, unsigned list, struct names *all)
 {
 	for (const struct option *o = option_rows(scope, list); o && o->name; o++) {
 		if (!option_taken(scope, list, o))
 			continue;
 		add_name(all, o)->list = list;
-		if (o->kind == OPTION_METHOD)
-			add_family(all, o->family);
-		else if (list == LIST_EVAL && !strcmp(o->name, "scaling"))
-			add_family(all, scaling_at);
+		if (option_family(list, o))
+			add_family(all, option_family(list, o));
 	}
 }
 
@@ -199,6 +204,17 @@ bool option_lookup(const struct scope *scope, const char *name, struct option_na
 	return false;
 }
 
+bool option_alias_at(const struct option_name *n, int index, char text[64])
+{
+	for (const char *s = n->option->aliases; s && *s; s += strcspn(s, "|"), s += *s == '|')
+		if (index-- == 0)
+			return snprintf(text, 64, "%.*s", (int)strcspn(s, "|"), s) > 0;
+	for (int i = 0; i < COUNT(aliases); i++)
+		if (!strcmp(aliases[i].ours, n->name) && index-- == 0)
+			return snprintf(text, 64, "%s", aliases[i].theirs) > 0;
+	return false;
+}
+
 /* A shared option's METHOD_OPTION spelling is accepted but not advertised. */
 static bool advertised(const struct option_name *n)
 {
@@ -246,13 +262,12 @@ static const char *spelled(const char *name, const char *shown, char out[80])
 	return out;
 }
 
-static const struct command *command_with(const char *name)
+static const struct command *command_with(const char *name, struct option_name *found)
 {
 	const struct command *c;
-	struct option_name found;
 	for (int i = 0; (c = command_at(i)); i++) {
 		struct scope scope = command_scope(c);
-		if (option_lookup(&scope, name, &found))
+		if (option_lookup(&scope, name, found))
 			return c;
 	}
 	return NULL;
@@ -265,9 +280,10 @@ struct err option_unknown(const struct scope *scope, const char *name, const cha
 		if (same_name(false_friends[i].theirs, name))
 			return err_usage(false_friends[i].hint, "%s: not an option of ours: %s", shown,
 					 false_friends[i].why);
-	const struct command *other = command_with(name);
+	struct option_name found;
+	const struct command *other = command_with(name, &found);
 	if (other) {
-		bool fixed = !(scope->lists & LIST_TRAIN) && (other->lists & LIST_TRAIN);
+		bool fixed = (scope->lists & (LIST_EVAL | LIST_TRAIN)) == LIST_EVAL && found.list != LIST_RUN;
 		snprintf(hint, sizeof hint, "It is one of `ropewalk %s`%s; see `ropewalk %s --help`.", other->name,
 			 fixed ? "; a trained run's options are fixed" : "", scope->command);
 		return err_usage(hint, "%s: not an option of %s", shown, scope->command);

@@ -49,11 +49,17 @@ bool option_lookup(const struct scope *scope, const char *name, struct option_na
  * that the scope takes. `shown` is how the user wrote it ("--lr-rate", "lr_rate"). */
 struct err option_unknown(const struct scope *scope, const char *name, const char *shown);
 
+/* Other tools' names for an option, one by one; false past the last. */
+bool option_alias_at(const struct option_name *n, int index, char text[64]);
+
 /* Names of the scope one by one, folders' options first, then methods'; false past the last. For help and lists. */
 bool option_name_at(const struct scope *scope, int index, struct option_name *out);
 
 /* Does the scope take this row of this list? */
 bool option_taken(const struct scope *scope, unsigned list, const struct option *row);
+
+/* The family whose methods are an option's value, or the items of the list that it is; NULL for other options. */
+family_at option_family(unsigned list, const struct option *row);
 
 /* The rows of one list. */
 const struct option *option_rows(const struct scope *scope, unsigned list);

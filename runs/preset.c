@@ -2,6 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/executable.h"
 #include "runs/options.h"
 
 #include <dirent.h>
@@ -9,28 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef __APPLE__
-#include <mach-o/dyld.h>
-#endif
 
 #define SUFFIX ".study"
-
-/* Folder of the running program, "" if the system does not say. */
-static const char *program_folder(char path[PATH_MAX])
-{
-#ifdef __APPLE__
-	uint32_t size = PATH_MAX;
-	ssize_t length = _NSGetExecutablePath(path, &size) ? -1 : (ssize_t)strlen(path);
-#else
-	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-#endif
-	path[length > 0 ? length : 0] = '\0';
-	char *slash = strrchr(path, '/');
-	if (slash)
-		*slash = '\0';
-	return slash ? path : "";
-}
 
 /* The folder of the presets in fresh memory, or NULL. */
 static char *preset_folder(void)
@@ -39,7 +20,7 @@ static char *preset_folder(void)
 	char program[PATH_MAX];
 	if (io_is_folder("runs/presets"))
 		return strdup("runs/presets");
-	if (!*program_folder(program))
+	if (!*executable_folder(program))
 		return NULL;
 	for (int i = 0; i < 2; i++) {
 		char *folder = io_join(program, places[i]);
@@ -108,7 +89,7 @@ static struct err print_preset(const char *name)
 	free(path);
 	TRY(e);
 	const char *comment = *text == '#' ? text + 1 + strspn(text + 1, "# ") : "";
-	printf("%-14s %.*s\n", name, (int)strcspn(comment, "\n"), comment);
+	printf("%-17s %.*s\n", name, (int)strcspn(comment, "\n"), comment);
 	free(text);
 	return OK;
 }

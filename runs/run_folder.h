@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 /* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`, `record.json`,
- * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says what
- * is in them. */
+ * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
+ * what is in them. */
 
 #define RUN_MODEL "model.safetensors"
 #define RUN_CONFIG "config"

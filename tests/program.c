@@ -149,6 +149,17 @@ struct program_run program_run_as_nobody(const char *line)
 	return r;
 }
 
+struct program_run program_run_shell(const char *line)
+{
+	struct text_builder b = { 0 };
+	text_add(&b, "ropewalk() { \"$ROPEWALK_PROGRAM\" \"$@\"; }\n%s\n", line);
+	const char *argv[] = { "sh", "-c", b.data, NULL };
+	assert_int_equal(setenv("ROPEWALK_PROGRAM", program, 1) + setenv("LC_ALL", "C", 1), 0);
+	struct program_run r = run_words("/bin/sh", argv, NULL, false);
+	text_builder_free(&b);
+	return r;
+}
+
 void program_works(const char *line)
 {
 	struct program_run r = program_run(line);

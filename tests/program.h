@@ -23,6 +23,9 @@ struct program_run program_run(const char *line);
 struct program_run program_run_to(const char *line, const char *stdout_path);
 struct program_run program_run_as_nobody(const char *line);
 
+/* Runs a line of sh in the folder, where `ropewalk` is the program. */
+struct program_run program_run_shell(const char *line);
+
 /* Exit 0, or the test fails. */
 void program_works(const char *line);
 

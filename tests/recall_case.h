@@ -1,21 +1,9 @@
 #ifndef ROPEWALK_TESTS_RECALL_CASE_H
 #define ROPEWALK_TESTS_RECALL_CASE_H
 
-/* Sequences of recall and what they are made of, for the tests of data. */
+#include "tests/sequence_case.h"
 
-/* cmocka wants these before itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "data/task.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* What sequences of recall are made of, for the tests of data. */
 
 /* The vocabulary as the study gives it. */
 enum { BOS = 0, KEY = 2, VALUE = 34, FILLER = 66, ECHO = 98, VOCABULARY = 99 };
@@ -37,22 +25,9 @@ static inline bool filler(int32_t token)
 	return token >= FILLER && token < ECHO;
 }
 
-static inline void set_option(struct method *m, const char *name, const char *text)
-{
-	int index = method_find(m->entry, name);
-	assert_true(index >= 0);
-	union option_value v;
-	assert_int_equal(option_parse(&m->entry->options[index], text, &v).code, ERR_NONE);
-	method_set(m, index, v);
-}
-
 static inline const struct entry *recall_entry(void)
 {
-	for (int i = 0; task_at(i); i++)
-		if (!strcmp(task_at(i)->name, "recall"))
-			return task_at(i);
-	fail_msg("recall is not in the list");
-	return NULL;
+	return task_named("recall");
 }
 
 static inline struct method recall(int pairs, const char *grow)
@@ -63,47 +38,6 @@ static inline struct method recall(int pairs, const char *grow)
 	set_option(&m, "pairs", text);
 	set_option(&m, "grow", grow);
 	return m;
-}
-
-/* Arrays exactly T long, so that the sanitizer sees a write past them; `junk` is what they hold before. */
-static inline struct sequence sequence_new(int length, int junk)
-{
-	size_t n = (size_t)length;
-	struct sequence s = { malloc(n * sizeof *s.token), malloc(n * sizeof *s.target), malloc(n * sizeof *s.group),
-			      malloc(n * sizeof *s.distance), malloc(n * sizeof *s.position) };
-	assert_true(s.token && s.target && s.group && s.distance && s.position);
-	memset(s.token, junk, n * sizeof *s.token);
-	memset(s.target, junk, n * sizeof *s.target);
-	memset(s.group, junk, n * sizeof *s.group);
-	memset(s.distance, junk, n * sizeof *s.distance);
-	memset(s.position, junk, n * sizeof *s.position);
-	return s;
-}
-
-static inline void sequence_free(struct sequence *s)
-{
-	free(s->token);
-	free(s->target);
-	free(s->group);
-	free(s->distance);
-	free(s->position);
-}
-
-static inline bool same_sequence(const struct sequence *a, const struct sequence *b, int length)
-{
-	size_t n = (size_t)length;
-	return !memcmp(a->token, b->token, n * sizeof *a->token) &&
-	       !memcmp(a->target, b->target, n * sizeof *a->target) &&
-	       !memcmp(a->group, b->group, n * sizeof *a->group) &&
-	       !memcmp(a->distance, b->distance, n * sizeof *a->distance) &&
-	       !memcmp(a->position, b->position, n * sizeof *a->position);
-}
-
-static inline void make(const struct method *m, int train_length, uint64_t seed, uint64_t index, int length,
-		 struct sequence *out)
-{
-	assert_int_equal(task_of(m)->check(m, train_length, length).code, ERR_NONE);
-	task_of(m)->make(m, train_length, seed, STREAM_REPORT, index, length, out);
 }
 
 /* Kinds of the items, from the tokens; returns how many. */

@@ -350,14 +350,9 @@ static void test_table(void **state)
 
 static const struct task_reference *reference(const struct method *m, const char *name)
 {
-	for (const struct task_reference *r = task_of(m)->references; r->name; r++) {
-		if (strcmp(r->name, name))
-			continue;
-		assert_int_equal(r->group, RECALL_GROUP);
-		return r;
-	}
-	fail_msg("no reference \"%s\"", name);
-	return NULL;
+	const struct task_reference *r = reference_named(m, name);
+	assert_int_equal(r->group, RECALL_GROUP);
+	return r;
 }
 
 /* Share of the values standing before t that are the target. */

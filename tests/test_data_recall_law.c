@@ -1,38 +1,8 @@
 #include "tests/recall_case.h"
 
-#include <math.h>
-
 /* Recall draws what the study says, as often as it says: Pearson's chi-square with fixed seeds. */
 
 enum { SAMPLES = 20000 };
-
-/* Asserts that counts drawn with the given probabilities (NULL: all equal) stay below the point that chance passes
- * three times in 100,000 (Wilson and Hilferty 1931). Cells from the first with fewer than 5 expected are taken
- * together. */
-static void assert_drawn(const int *count, const double *probability, int cells, const char *what)
-{
-	double total = 0, chi2 = 0, tail_expected = 0, tail_count = 0;
-	for (int i = 0; i < cells; i++)
-		total += count[i];
-	int used = 0;
-	for (int i = 0; i < cells; i++) {
-		double expected = total * (probability ? probability[i] : 1.0 / cells);
-		if (expected < 5 || tail_expected > 0) {
-			tail_expected += expected;
-			tail_count += count[i];
-			continue;
-		}
-		chi2 += (count[i] - expected) * (count[i] - expected) / expected;
-		used++;
-	}
-	if (tail_expected > 0) {
-		chi2 += (tail_count - tail_expected) * (tail_count - tail_expected) / tail_expected;
-		used++;
-	}
-	double df = used - 1, a = 2 / (9 * df), limit = df * pow(1 - a + 4 * sqrt(a), 3);
-	if (!(used > 1 && chi2 < limit))
-		fail_msg("%s: chi-square %g over %d cells, limit %g", what, chi2, used, limit);
-}
 
 /* Which of the pairs stated so far, in order of statement, each query asks for. */
 static void count_asked(const struct sequence *s, int length, int asked[9][8])

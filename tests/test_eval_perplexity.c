@@ -259,13 +259,15 @@ static void test_references(void **state)
 		scored++;
 	}
 	batch_close(&b);
-	assert_int_equal(r.references, 2);
+	assert_int_equal(r.references, 3);
 	assert_string_equal(r.reference[0].name, "uniform over the values");
 	assert_close(r.reference[0].perplexity, 32, 1e-12);
 	assert_close(r.reference[0].accuracy, 1.0 / 32, 1e-12);
 	assert_int_equal(r.reference[1].group, 0);
 	assert_close(r.reference[1].perplexity, exp(-log_sum / scored), 1e-12);
 	assert_close(r.reference[1].accuracy, p_sum / scored, 1e-12);
+	assert_string_equal(r.reference[2].name, "the ideal reader of the last train_length tokens");
+	assert_true(r.reference[2].perplexity == 1 && r.reference[2].accuracy == 1);
 	eval_result_free(&r);
 	model_close(&s.model);
 }

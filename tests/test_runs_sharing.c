@@ -17,8 +17,8 @@
 
 /* What the models of a study share: one training where only evaluation differs, one folder, one disk. */
 
-#define TINY "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\nsteps = 3\n" \
-	     "multiples = 1, 2\n"
+#define TINY "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsequences = 2\n" \
+	     "steps = 3\nmultiples = 1, 2\n"
 #define CLAMP "encoding = learned(overflow=clamp)\n"
 #define THREE "encoding = learned(overflow=clamp), learned, learned(overflow=random)\n"
 
@@ -193,11 +193,11 @@ static void test_others_are_not_adopted(void **state)
 {
 	(void)state;
 	struct made m;
-	make_and_run(folder, TINY "encoding = learned, rope\nseed = 1, 2\nlr = 1e-3, 2e-3\n", &m);
+	make_and_run(folder, TINY "encoding = learned\nseed = 1, 2\nlr = 1e-3, 2e-3\n", &m);
 	char *path = io_join(other_folder, "new");
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 4; i++)
 		assert_string_equal(weights_of(&m, i), "");
-	for (int i = 1; i < 8; i++) {
+	for (int i = 1; i < 4; i++) {
 		bool adopted;
 		struct err why;
 		char *from = cell_path(&m, i);
@@ -234,6 +234,24 @@ static void test_interrupted(void **state)
 	assert_string_equal(weights_of(&m, 2), "");
 	free(path);
 	free(model);
+	unmake(&m);
+}
+
+/* Weights of another precision are not what training here would give. */
+static void test_other_precision(void **state)
+{
+	(void)state;
+	struct made m;
+	make_and_run(folder, TINY THREE, &m);
+	char *first = cell_path(&m, 0), *last = cell_path(&m, 2);
+	assert_string_equal(weights_of(&m, 2), m.g.cell[0].name);
+	assert_ok(run_record_update(first, json_pack("{s:s}", "real", "half")));
+	assert_ok(run_record_update(last, json_pack("{s:s}", "status", "running")));
+	assert_ok(run(&m, false));
+	assert_int_equal(m.failed, 0);
+	assert_string_equal(weights_of(&m, 2), "");
+	free(first);
+	free(last);
 	unmake(&m);
 }
 
@@ -370,6 +388,7 @@ int main(void)
 		RUN_TEST(test_same_as_trained_apart),
 		RUN_TEST(test_others_are_not_adopted),
 		RUN_TEST(test_interrupted),
+		RUN_TEST(test_other_precision),
 		RUN_TEST(test_finished_before),
 		RUN_TEST(test_folder_of_another_study),
 		RUN_TEST(test_force_takes_the_folder),

@@ -128,12 +128,12 @@ static void test_text(void **state)
 	static const char wanted[] =
 		"recall: perplexity / accuracy in %; (least - greatest perplexity over seeds)\n"
 		"encoding rope; task recall; train_length 64; seed 1, 2\n"
-		"                                                        1x              4x\n"
-		"---------------------------------------------------------------------------\n"
-		"none                                           1.10 / 99.0*    6.00 / 65.0*\n"
-		"                                             (1.00 - 1.21)   (4.00 - 9.00)\n"
-		"ntk                                             1.00 / 100     2.00 / 90.0\n"
-		"                                              1 of 2 seeds    1 of 2 seeds\n";
+		"                                                                        1x              4x\n"
+		"-------------------------------------------------------------------------------------------\n"
+		"none                                                           1.10 / 99.0*    6.00 / 65.0*\n"
+		"                                                             (1.00 - 1.21)   (4.00 - 9.00)\n"
+		"ntk                                                             1.00 / 100     2.00 / 90.0\n"
+		"                                                              1 of 2 seeds    1 of 2 seeds\n";
 	assert_string_equal(text, wanted);
 	free(text);
 }

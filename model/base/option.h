@@ -38,7 +38,7 @@ struct option {
 	const char *unit, *help;
 	const char *aliases; /* other tools' names where the meaning is equal, "a|b"; or NULL */
 	bool results;        /* changes the numbers a run gives, so it is part of the run's identity */
-	bool untrained;      /* a method's option that changes results of evaluation alone: weights do not depend on it */
+	bool untrained;      /* a method's option that evaluation alone uses: trained weights do not depend on it */
 	bool shared;         /* a method's option that keeps its bare name as a flag (--factor, not --ntk-factor) */
 	size_t offset;       /* of the field in its folder's struct; unused for a method's own options */
 	family_at family;    /* OPTION_METHOD only */

@@ -1,6 +1,7 @@
-#include "model/position/position.h"
+#include "model/position/inspection.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ALiBi (Press et al. 2021, 2108.12409, section 3): logit = scale q.k - slope_h (i - j). Not learned. */
 
@@ -54,8 +55,32 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 			d_logit[j] *= t->scale;
 }
 
+static struct err inspect(const struct inspection *in, struct report *to)
+{
+	const struct place *p = in->place;
+	double *slope, *reach, *trained, *longest, distance = zones_longest_distance(in->zones);
+	char heading[32];
+	report_table(to, NULL, "head", p->H);
+	TRY(report_column(to, "slopes", "slope", 0, &slope));
+	TRY(report_column(to, "distances_of_1_nat", "1 nat at", 0, &reach));
+	snprintf(heading, sizeof heading, "trained: nats at %d", p->train_length - 1);
+	TRY(report_column(to, "trained_penalties", heading, 0, &trained));
+	snprintf(heading, sizeof heading, "nats at %.0f", distance);
+	TRY(report_column(to, "penalties", heading, 0, &longest));
+	for (int h = 0; h < p->H; h++) {
+		slope[h] = slope_of(p, h);
+		reach[h] = 1 / slope[h];
+		trained[h] = slope[h] * (p->train_length - 1);
+		longest[h] = slope[h] * distance;
+	}
+	report_note(to, "A key at distance r loses slope x r nats: 1 at the distance given, and then at the longest "
+			"distance of training and of this length.");
+	return OK;
+}
+
 const struct position position_alibi = {
 	.entry = { .name = "alibi", .help = "a fixed penalty a head, growing with the distance", .options = options },
+	.inspect = inspect,
 	.logits = logits,
 	.logits_back = logits_back,
 };

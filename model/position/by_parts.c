@@ -85,6 +85,18 @@ static double kept_by_rotations(const struct scaling_request *r, double theta)
 	return rotations <= slow ? 0 : (rotations - slow) / (fast - slow);
 }
 
+static double kept_of(const struct scaling_request *r, int m, double theta)
+{
+	return r->method->value[RAMP].integer == PAIRS ? kept_by_pairs(r, m) : kept_by_rotations(r, theta);
+}
+
+static void ramp(const struct scaling_request *r, double *kept)
+{
+	scaling_base(r, kept);
+	for (int m = 0; m < r->D / 2; m++)
+		kept[m] = kept_of(r, m, kept[m]);
+}
+
 static void frequencies(const struct scaling_request *r, double *inv_freq)
 {
 	scaling_base(r, inv_freq);
@@ -92,9 +104,7 @@ static void frequencies(const struct scaling_request *r, double *inv_freq)
 	if (r->factor == 1)
 		return;
 	for (int m = 0; m < r->D / 2; m++) {
-		double theta = inv_freq[m];
-		double kept =
-			r->method->value[RAMP].integer == PAIRS ? kept_by_pairs(r, m) : kept_by_rotations(r, theta);
+		double theta = inv_freq[m], kept = kept_of(r, m, theta);
 		inv_freq[m] = (1 - kept) * (theta / r->factor) + kept * theta;
 	}
 }
@@ -117,6 +127,7 @@ const struct scaling scaling_ntk_by_parts = {
 		   .options = by_parts_options },
 	.check = check,
 	.frequencies = by_parts,
+	.ramp = ramp,
 };
 
 const struct scaling scaling_yarn = {
@@ -124,4 +135,5 @@ const struct scaling scaling_yarn = {
 		   .options = yarn_options },
 	.check = check,
 	.frequencies = yarn,
+	.ramp = ramp,
 };

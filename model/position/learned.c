@@ -1,4 +1,4 @@
-#include "model/position/position.h"
+#include "model/position/inspection.h"
 
 #include "model/base/rng.h"
 
@@ -101,11 +101,61 @@ static void embed_back(const struct place *p, struct place_parameters own, const
 	}
 }
 
+static void note_overflow(const struct place *p, struct report *to)
+{
+	static const char *const text[] = {
+		[REFUSE] = "are refused", [CLAMP] = "take the last row", [RANDOM] = "take untrained N(0, 1) rows",
+		[INTERPOLATE] = "shrink all positions of their sequence to fit the table",
+	};
+	report_note(to, "Positions past %d %s.", p->train_length - 1, text[overflow(p)]);
+}
+
+static struct err report_rows(const struct place *p, const real *own, struct report *to)
+{
+	size_t C = (size_t)p->C;
+	double *table, *rms, *cosine;
+	report_table(to, NULL, "position", p->train_length);
+	TRY(report_column(to, "table", "", p->C, &table));
+	TRY(report_column(to, "rms", "RMS of the row", 0, &rms));
+	TRY(report_column(to, "cosines", "cosine with the row before", 0, &cosine));
+	for (int t = 0; t < p->train_length; t++) {
+		double squares = 0, product = 0, *row = table + (size_t)t * C;
+		for (size_t c = 0; c < C; c++) {
+			row[c] = (double)own[(size_t)t * C + c];
+			squares += row[c] * row[c];
+			product += t ? row[c] * row[c - C] : 0;
+		}
+		rms[t] = sqrt(squares / p->C);
+		cosine[t] = t ? product / (p->C * rms[t] * rms[t - 1]) : NAN;
+	}
+	return OK;
+}
+
+static struct err inspect(const struct inspection *in, struct report *to)
+{
+	const struct place *p = in->place;
+	double *shape;
+	if (in->own) {
+		TRY(report_rows(p, in->own->shared, to));
+		note_overflow(p, to);
+		return OK;
+	}
+	report_table(to, NULL, "axis", 2);
+	TRY(report_column(to, "shape", "", 0, &shape));
+	shape[0] = p->train_length;
+	shape[1] = p->C;
+	report_note(to, "A learned table of %d rows (train_length) of %d: give a model to see it.", p->train_length,
+		    p->C);
+	note_overflow(p, to);
+	return OK;
+}
+
 const struct position position_learned = {
 	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding",
 		   .options = options },
 	.reach = reach,
 	.declare = declare,
+	.inspect = inspect,
 	.embed = embed,
 	.embed_back = embed_back,
 };

@@ -81,6 +81,9 @@ struct tile_gradient {
 	real *table; /* [table_reals], this (sequence, head)'s own */
 };
 
+struct inspection;
+struct report;
+
 struct position {
 	struct entry entry;
 
@@ -94,6 +97,9 @@ struct position {
 	void (*declare)(const struct model_options *options, struct layout *l, int layer);
 	/* Projects the parameters back into their domain after an update. */
 	void (*constrain)(const struct place *p, real *shared, real *layer);
+
+	/* Adds its numbers to a report (inspection.h). May be NULL: no more is shown than its name and options. */
+	struct err (*inspect)(const struct inspection *in, struct report *to);
 
 	/* Once a layer: parameters -> table; gradient of the table, summed over sequences, -> parameter gradients. */
 	size_t (*table_reals)(const struct place *p); /* a head's share; NULL: no table */

@@ -84,6 +84,7 @@ static double theta(const struct place *p)
 const struct position position_rope = {
 	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position", .options = options },
 	.check = rope_check,
+	.inspect = rope_inspect,
 	.rope_theta = theta,
 	.rotate = rope_rotate,
 	.rotate_back = rope_rotate_back,

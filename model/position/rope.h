@@ -14,6 +14,9 @@ void rope_rotate_back(const struct rotation *r, const real *from, int from_strid
 /* theta_m = rope_theta^(-2m/D), m = 0 .. D/2 - 1 (section 3.2.2). */
 void rope_frequencies(double rope_theta, int D, double *inv_freq);
 
+/* The `inspect` hook of encodings with `rope_theta`: the pairs before and after scaling, and the angles they reach. */
+struct err rope_inspect(const struct inspection *in, struct report *to);
+
 /* Refuses an odd head_dim: pairs need both halves. */
 struct err rope_check(const struct model_options *options, int D);
 

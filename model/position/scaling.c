@@ -261,3 +261,13 @@ void scaling_zones(const struct method *scaling, const struct model_options *o, 
 	if (a->base)
 		verify(out, scaling->entry->name);
 }
+
+double zones_longest_distance(const struct zones *z)
+{
+	double longest = 0;
+	for (const struct zone *zone = z->zone; zone < z->zone + z->count; zone++)
+		for (int i = 0; i < zone->end - zone->begin; i++)
+			if (zone->low[i] < zone->high[i])
+				longest = fmax(longest, zone->query_position[i] - zone->key_position[zone->low[i]]);
+	return longest;
+}

@@ -42,6 +42,9 @@ struct scaling {
 	struct err (*check)(const struct scaling_request *r);
 	/* inv_freq [F] and attention factor for the request's length. */
 	void (*frequencies)(const struct scaling_request *r, double *inv_freq, double *attention_factor);
+	/* The share of each pair [F] that is kept, where the rest is interpolated: 1 .. 0 along a ramp. NULL: it has no
+	 * ramp. */
+	void (*ramp)(const struct scaling_request *r, double *kept);
 	/* Its zones, where they are not one zone of all queries at the sequence's own positions. May be NULL. */
 	void (*zones)(const struct method *scaling, const struct model_options *options, const struct place *p,
 		      struct arena *a, struct zones *out);
@@ -90,5 +93,8 @@ void scaling_base(const struct scaling_request *r, double *inv_freq);
 /* Places the zones of a sequence in the arena (measuring or placing), after scaling_check. */
 void scaling_zones(const struct method *scaling, const struct model_options *options, const struct place *p,
 		   struct arena *a, struct zones *out);
+
+/* The longest distance, under the zones' maps, between a query and a key that it sees. */
+double zones_longest_distance(const struct zones *z);
 
 #endif

@@ -1,6 +1,7 @@
-#include "model/position/position.h"
+#include "model/position/inspection.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One
  * table [buckets][H], zero at first, serves all layers. Half the buckets are single distances; the other half widen
@@ -99,10 +100,61 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 		}
 }
 
+/* What is the same for all distances of a bucket: which they are, and a model's bias. */
+static struct err report_buckets(const struct inspection *in, struct report *to)
+{
+	const struct place *p = in->place;
+	int buckets = (int)p->method->value[BUCKETS].integer, most = (int)p->method->value[MAX_DISTANCE].integer;
+	char (*range)[REPORT_WORD];
+	double *bias;
+	report_table(to, NULL, "bucket", buckets);
+	TRY(report_words(to, "bucket_distances", "distances", &range));
+	for (int b = 0; b < buckets; b++)
+		snprintf(range[b], REPORT_WORD, "none");
+	for (int first = 0, last; first <= most; first = last + 1) {
+		int b = bucket_of(first, buckets, most);
+		for (last = first; last < most && bucket_of(last + 1, buckets, most) == b;)
+			last++;
+		const char *format = last == most ? "%d and beyond" : first == last ? "%d" : "%d - %d";
+		snprintf(range[b], REPORT_WORD, format, first, last);
+	}
+	if (!in->own)
+		return OK;
+	TRY(report_column(to, "bucket_bias", "head", p->H, &bias));
+	for (int i = 0; i < buckets * p->H; i++)
+		bias[i] = (double)in->own->shared[i];
+	return OK;
+}
+
+static struct err inspect(const struct inspection *in, struct report *to)
+{
+	const struct place *p = in->place;
+	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
+	double *bucket, *bias;
+	TRY(report_buckets(in, to));
+	report_table(to, NULL, "distance", p->T);
+	TRY(report_column(to, "buckets", "", 0, &bucket));
+	for (int distance = 0; distance < p->T; distance++)
+		bucket[distance] = bucket_of(distance, buckets, most);
+	if (!in->own) {
+		report_note(to, "The bias of each bucket and head is learned: give a model to see it.");
+		return OK;
+	}
+	report_table(to, NULL, "head", p->H);
+	TRY(report_column(to, "bias", "", p->T, &bias));
+	for (int h = 0; h < p->H; h++)
+		for (int distance = 0; distance < p->T; distance++)
+			bias[(size_t)h * (size_t)p->T + (size_t)distance] =
+				(double)in->own->shared[(int)bucket[distance] * p->H + h];
+	report_note(to, "Nats that each head adds to the logits of keys at these distances, the same in all layers.");
+	return OK;
+}
+
 const struct position position_t5 = {
 	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances", .options = options },
 	.check = check,
 	.declare = declare,
+	.inspect = inspect,
 	.table_reals = table_reals,
 	.prepare = prepare,
 	.prepare_back = prepare_back,

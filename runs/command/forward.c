@@ -3,9 +3,9 @@
 #include "model/base/stb.h"
 #include "model/weights.h"
 #include "runs/command/command.h"
+#include "runs/model_input.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,27 +136,6 @@ static struct err read_tokens(struct input *in, int V)
 	return OK;
 }
 
-/* positions (T), never decreasing; 0, 1, 2 ... if there are none. */
-static struct err read_positions(struct input *in)
-{
-	const struct tensor *t = find_input(in, "positions");
-	for (int i = 0; i < in->T; i++)
-		in->positions[i] = i;
-	if (!t)
-		return OK;
-	if (tensor_items(t) != in->T)
-		return err_usage("positions has the shape (T).", "%s: %s has %" PRId64 " items where T is %d", in->path,
-				 t->name, tensor_items(t), in->T);
-	for (int i = 0; i < in->T; i++) {
-		double *p = in->positions + i;
-		*p = tensor_item(t, i);
-		if (!isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
-			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g",
-					 in->path, t->name, i, *p);
-	}
-	return OK;
-}
-
 static struct err input_read(const char *path, const char *prefix, struct input *in)
 {
 	*in = (struct input){ .path = path, .prefix = prefix };
@@ -166,26 +145,13 @@ static struct err input_read(const char *path, const char *prefix, struct input 
 	place(&measure, in);
 	TRY(arena_reserve(&in->memory, measure.used, "tokens and targets"));
 	place(&in->memory, in);
-	return read_positions(in);
+	return input_positions(path, find_input(in, "positions"), in->T, in->positions);
 }
 
 static void input_free(struct input *in)
 {
 	safetensors_free(&in->file);
 	arena_free(&in->memory);
-}
-
-/* Was an option of the model given, and which? */
-static const char *model_option_given(const struct config *c)
-{
-	for (int i = 0; i < c->givens; i++)
-		for (const struct option *o = model_option_rows; o->name; o++)
-			if (c->given[i].option == o)
-				return o->name;
-	for (int i = 0; i < c->flags; i++)
-		if (c->flag[i].name.family == position_at)
-			return c->flag[i].name.name;
-	return NULL;
 }
 
 /* A size given by flag must be the one that the file has. */
@@ -208,12 +174,11 @@ static struct err compare_given(const struct config *c, const struct model_optio
 static struct err options_of(const struct config *c, const struct safetensors *file, const char *path, bool ours,
 			     struct model_options *options, int *V)
 {
-	const char *given = model_option_given(c);
 	*options = c->model;
-	if (ours && given)
-		return err_usage("Leave it out.", "--%s: %s says itself what model it is", given, path);
-	if (ours)
+	if (ours) {
+		TRY(input_no_model_option(c, path));
 		return err_at(weights_options(file, options, V), "%s", path);
+	}
 	TRY(weights_sizes(file, path, "", options, V));
 	return compare_given(c, options, path);
 }
@@ -236,22 +201,6 @@ static struct err model_read(const struct config *c, const char *path, struct mo
 	text_builder_free(&ignored);
 	safetensors_free(&file);
 	return e;
-}
-
-/* An `auto` factor for another length than that of the tokens becomes a given one. */
-static struct err set_length(struct method *scaling, const struct model_options *options, double reached,
-			     int64_t length)
-{
-	if (!length || (double)length == reached || !strcmp(scaling->entry->name, "none"))
-		return OK;
-	int factor = method_find(scaling->entry, "factor");
-	if (factor < 0)
-		return err_usage("Leave --length out.", "--length: %s takes its length from the tokens",
-				 scaling->entry->name);
-	if (scaling->value[factor].number == 0)
-		method_set(scaling, factor, (union option_value){ .number = scaling_request(scaling, options,
-										(double)length).factor });
-	return OK;
 }
 
 static struct err write_output(const char *path, const struct input *in, const struct model *m, const real *logits,
@@ -348,7 +297,7 @@ static struct err work(struct config *c, const char *path, struct input *in, str
 	TRY(read_targets(in, m->V));
 	double reached = in->positions[in->T - 1] + 1;
 	TRY(scaling_check(&scaling, &m->options, reached));
-	TRY(set_length(&scaling, &m->options, reached, o->length));
+	TRY(input_scaling_length(&scaling, &m->options, reached, o->length));
 	TRY(command_start(c));
 	return compute(o, in, m, &scaling);
 }
@@ -370,7 +319,11 @@ const struct command command_forward = {
 	.name = "forward",
 	.words = "MODEL.safetensors",
 	.help = "run a model on given tokens: logits, NLL, gradients",
-	.more = "A model that ropewalk wrote knows its options; for others give --heads, --encoding, --rope-theta ...",
+	.more = "Prints the loss. Writes logits (B,T,V), nll (B,T), loss (1) and, with --gradients, grad.NAME of each\n"
+		"tensor. A model that ropewalk wrote knows its options; for others give --heads, --encoding,\n"
+		"--rope-theta ...; sizes are read from the shapes.\n"
+		"Example:\n"
+		"  ropewalk forward runs/out/rope-101/model.safetensors --tokens=in.safetensors --output=out.safetensors",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,

@@ -5,7 +5,6 @@
 #include "runs/preset.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* What there is: small tables made from the lists. */
 
@@ -84,15 +83,19 @@ static struct err list_presets(const struct config *c)
 }
 
 static const struct {
-	const char *name;
+	const char *name, *help;
 	struct err (*print)(const struct config *c);
 } lists[] = {
-	{ "encodings", list_encodings }, { "scalings", list_scalings }, { "tasks", list_tasks },
-	{ "options", list_options },     { "params", list_params },     { "presets", list_presets },
+	{ "encodings", "positional encodings, and the options of each", list_encodings },
+	{ "scalings", "RoPE scalings, and the options of each", list_scalings },
+	{ "tasks", "what models are trained on, and the options of each", list_tasks },
+	{ "options", "every option, its default and range", list_options },
+	{ "params", "the tensors of the model that the options describe", list_params },
+	{ "presets", "studies that come with the program", list_presets },
 };
 #define COUNT ((int)(sizeof lists / sizeof lists[0]))
 
-static const char *next_list(int index, const void *unused)
+static const char *list_name(int index, const void *unused)
 {
 	(void)unused;
 	return index < COUNT ? lists[index].name : NULL;
@@ -100,24 +103,28 @@ static const char *next_list(int index, const void *unused)
 
 static struct err run(struct invocation *in)
 {
-	char hint[160] = "There are: encodings, scalings, tasks, options, params, presets.";
+	int which;
 	TRY(config_finish(&in->config, true));
-	for (int i = 0; i < COUNT; i++)
-		if (!strcmp(lists[i].name, in->word[0]))
-			return lists[i].print(&in->config);
-	const char *nearest = nearest_name(in->word[0], next_list, NULL);
-	if (nearest)
-		snprintf(hint, sizeof hint, "Did you mean %s?", nearest);
-	return err_usage(hint, "list: '%.60s' is unknown", in->word[0]);
+	if (!in->words) {
+		for (int i = 0; i < COUNT; i++)
+			printf("%-14s %s\n", lists[i].name, lists[i].help);
+		return OK;
+	}
+	TRY(command_pick(in->command, in->word[0], &which));
+	return lists[which].print(&in->config);
 }
 
 const struct command command_list = {
 	.name = "list",
-	.words = "WHAT",
+	.words = "[WHAT]",
 	.help = "encodings, scalings, tasks, options, params or presets",
-	.more = "`list params` lays out the model that the options describe.",
-	.least = 1,
+	.more = "Without WHAT: what there is to list. The options are those of the model that `list params` lays out.\n"
+		"Examples:\n"
+		"  ropewalk list scalings\n"
+		"  ropewalk list params --encoding='t5(buckets=8)' --layers=3",
+	.least = 0,
 	.most = 1,
+	.word_at = list_name,
 	.lists = LIST_MODEL | LIST_DATA,
 	.run = run,
 };

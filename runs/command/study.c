@@ -3,6 +3,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/command/command.h"
+#include "runs/preset.h"
 #include "runs/show/print.h"
 #include "runs/study/locate.h"
 
@@ -104,6 +105,8 @@ const struct command command_study = {
 		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short",
 	.least = 1,
 	.most = 1,
+	.word_at = preset_at,
+	.or_file = true,
 	.lists = LIST_TRAINING | LIST_EVAL | LIST_RUN | LIST_OWN,
 	.own = own_rows,
 	.own_size = sizeof(struct study_own),

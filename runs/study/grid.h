@@ -46,7 +46,7 @@ bool cell_possible(const struct cell *c, int scaling, int length);
 /* Is the row this cell's as it would be evaluated now: same scaling, task, stream, eval_seed and sequences? */
 bool cell_owns(const struct cell *c, int scaling, const struct row *row);
 
-/* The file of one scaling's rows in the cell's folder (run_folder_csv, with the stream of the cell); free() the path. */
+/* Path of one scaling's rows in the cell's folder (run_folder_csv, with the cell's stream); free() it. */
 char *cell_csv(const struct cell *c, const char *folder, int scaling);
 
 /* "layers=3, steps=2000": what a section overrides, appended. */

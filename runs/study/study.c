@@ -170,7 +170,7 @@ static void plan_print(const struct plan *plan)
 	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", plan->parameters,
 		memory_text(plan->bytes, memory), train_tokens);
 	if (plan->adopting)
-		fprintf(stderr, "  %d of the models take over the weights of another: only evaluation tells them apart\n",
+		fprintf(stderr, "  %d more take over the weights of one that only evaluation tells apart from them\n",
 			plan->adopting);
 	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", missing, possible,
 		eval_tokens);

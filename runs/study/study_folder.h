@@ -21,8 +21,8 @@ struct err study_folder_find(const char *folder, const struct cell *c, char **pa
 /* Refuses a folder that holds other things than a study. Touches nothing. */
 struct err study_folder_check(const char *folder);
 
-/* Refuses to go on, as this grid, with a folder whose `study` has models that are there and of which the grid keeps not a
- * single one: it is another study's, and its tables would be gone with its `study`. One model in common is enough, so
+/* Refuses to go on, as this grid, with a folder whose `study` has models that are there and of which the grid keeps not
+ * a single one: it is another study's, and its tables would be gone with its `study`. One model in common is enough, so
  * values, axes, scalings and lengths can be added. A `study` that cannot be read is refused too. Touches nothing. */
 struct err study_folder_continues(const char *folder, const struct grid *g);
 

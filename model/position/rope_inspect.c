@@ -1,0 +1,94 @@
+#include "model/position/inspection.h"
+#include "model/position/rope.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Arrays of F, one number a pair. */
+struct pairs {
+	double *trained_wavelength, *rotations, *trained, *inv_freq, *ratio, *kept, *angle, *trained_angle, *wavelength;
+	char (*met)[REPORT_WORD];
+};
+
+static struct err add_columns(const struct inspection *in, struct report *to, struct pairs *a)
+{
+	report_table(to, NULL, "pair", in->place->D / 2);
+	TRY(report_column(to, "trained_wavelengths", "wavelength", 0, &a->trained_wavelength));
+	TRY(report_column(to, "rotations", "rotations", 0, &a->rotations));
+	TRY(report_column(to, "trained_inv_freq", "trained inv_freq", 0, &a->trained));
+	TRY(report_column(to, "inv_freq", "inv_freq", 0, &a->inv_freq));
+	TRY(report_column(to, "ratios", "ratio", 0, &a->ratio));
+	if (scaling_of(in->scaling)->ramp)
+		TRY(report_column(to, "kept", "kept", 0, &a->kept));
+	TRY(report_column(to, "trained_angles", "trained angle", 0, &a->trained_angle));
+	TRY(report_column(to, "angles", "angle", 0, &a->angle));
+	TRY(report_words(to, NULL, "in training", &a->met));
+	return report_column(to, "wavelengths", "", 0, &a->wavelength);
+}
+
+/* Did training meet the largest angle of a pair? It has met all of them if it went round the circle, and one less than
+ * a token's `step` beyond its last is as good as met: an interpolated position never reaches the whole length. */
+static bool meet(double trained, double angle, double step, char word[REPORT_WORD])
+{
+	bool round = trained >= 2 * M_PI, new = !round && angle - trained > step * (1 - 1e-9);
+	if (round || new)
+		snprintf(word, REPORT_WORD, new ? "new" : "seen");
+	else
+		snprintf(word, REPORT_WORD, "%.3g", trained > 0 ? angle / trained : 1);
+	return new;
+}
+
+/* How many pairs were left as they are, divided by the whole factor, or something between; and meet new angles. */
+struct counts {
+	int kept, between, interpolated, new;
+};
+
+static void count(struct counts *n, double ratio, double factor)
+{
+	const double rounding = 1e-9;
+	if (fabs(ratio - 1) < rounding)
+		n->kept++;
+	else if (fabs(ratio * factor - 1) < rounding)
+		n->interpolated++;
+	else
+		n->between++;
+}
+
+static void fill_pairs(const struct inspection *in, const struct zone *last, struct pairs *a, struct counts *n)
+{
+	double distance = zones_longest_distance(in->zones), trained_distance = in->place->train_length - 1;
+	scaling_base(&in->request, a->trained);
+	if (a->kept)
+		scaling_of(in->scaling)->ramp(&in->request, a->kept);
+	for (int m = 0; m < in->place->D / 2; m++) {
+		a->inv_freq[m] = last->inv_freq[m];
+		a->ratio[m] = a->inv_freq[m] / a->trained[m];
+		a->wavelength[m] = 2 * M_PI / a->inv_freq[m];
+		a->trained_wavelength[m] = 2 * M_PI / a->trained[m];
+		a->rotations[m] = in->place->train_length * a->trained[m] / (2 * M_PI);
+		a->angle[m] = distance * a->inv_freq[m];
+		a->trained_angle[m] = trained_distance * a->trained[m];
+		n->new += meet(a->trained_angle[m], a->angle[m], a->trained[m], a->met[m]);
+		count(n, a->ratio[m], scaling_factor(&in->request));
+	}
+}
+
+struct err rope_inspect(const struct inspection *in, struct report *to)
+{
+	const struct zone *last = &in->zones->zone[in->zones->count - 1];
+	struct pairs a = { 0 };
+	struct counts n = { 0 };
+	report_number(to, "rope_theta", in->request.rope_theta);
+	report_number(to, "attention_factor", last->attention_factor);
+	TRY(add_columns(in, to, &a));
+	fill_pairs(in, last, &a, &n);
+	report_note(to,
+		    "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
+		    "longest distance of training and of this length; new: training met no such angle; seen: it went "
+		    "round the circle; else angle / trained angle.");
+	report_note(to,
+		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
+		    "did not.",
+		    in->place->D / 2, n.kept, n.between, a.kept ? "on the ramp" : "between", n.interpolated, n.new);
+	return OK;
+}

@@ -1,0 +1,62 @@
+#include "runs/model_input.h"
+
+#include "model/position/scaling.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* An option of the model that was given, or one of its encoding's. */
+static const char *model_option_given(const struct config *c)
+{
+	for (int i = 0; i < c->givens; i++)
+		for (const struct option *o = model_option_rows; o->name; o++)
+			if (c->given[i].option == o)
+				return o->name;
+	for (int i = 0; i < c->flags; i++)
+		if (c->flag[i].name.family == position_at)
+			return c->flag[i].name.name;
+	return NULL;
+}
+
+struct err input_no_model_option(const struct config *c, const char *path)
+{
+	const char *given = model_option_given(c);
+	if (given)
+		return err_usage("Leave it out.", "--%s: %s says itself what model it is", given, path);
+	return OK;
+}
+
+struct err input_positions(const char *path, const struct tensor *t, int T, double *positions)
+{
+	for (int i = 0; i < T; i++)
+		positions[i] = i;
+	if (!t)
+		return OK;
+	if (tensor_items(t) != T)
+		return err_usage("positions has the shape (T).", "%s: %s has %" PRId64 " items where T is %d", path,
+				 t->name, tensor_items(t), T);
+	for (int i = 0; i < T; i++) {
+		double *p = positions + i;
+		*p = tensor_item(t, i);
+		if (!isfinite(*p) || *p < 0 || *p > 16777216 || (i && *p < p[-1]))
+			return err_usage("Positions are 0 to 16777216 and never decrease.", "%s: %s[%d] is %g", path,
+					 t->name, i, *p);
+	}
+	return OK;
+}
+
+struct err input_scaling_length(struct method *scaling, const struct model_options *options, double reached,
+				int64_t length)
+{
+	if (!length || (double)length == reached || !strcmp(scaling->entry->name, "none"))
+		return OK;
+	int factor = method_find(scaling->entry, "factor");
+	if (factor < 0)
+		return err_usage("Leave --length out.", "--length: %s takes its length from the tokens",
+				 scaling->entry->name);
+	if (scaling->value[factor].number == 0)
+		method_set(scaling, factor, (union option_value){ .number = scaling_request(scaling, options,
+										(double)length).factor });
+	return OK;
+}

@@ -1,0 +1,20 @@
+#ifndef ROPEWALK_MODEL_INPUT_H
+#define ROPEWALK_MODEL_INPUT_H
+
+#include "model/base/safetensors.h"
+#include "runs/config.h"
+
+/* What commands that are given tensors and a model share. */
+
+/* Usage error if an option of the model was given where the file `path` says what model it is. */
+struct err input_no_model_option(const struct config *c, const char *path);
+
+/* A tensor `positions` (T), 0 to 16777216 and never decreasing, into positions [T]; NULL: 0, 1, 2 ... */
+struct err input_positions(const char *path, const struct tensor *t, int T, double *positions);
+
+/* --length: an `auto` factor for another length than the one that the positions reach becomes a given one. 0: the
+ * one they reach. */
+struct err input_scaling_length(struct method *scaling, const struct model_options *options, double reached,
+				int64_t length);
+
+#endif

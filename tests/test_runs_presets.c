@@ -1,0 +1,141 @@
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/preset.h"
+#include "runs/study/locate.h"
+#include "runs/study/study.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support.h"
+
+/* The studies that come with the program. */
+
+static void open_preset(const char *name, struct study *s, struct grid *g)
+{
+	char *path;
+	assert_ok(study_locate(name, &path));
+	assert_ok(study_read(path, s));
+	assert_ok(grid_build(s, g));
+	free(path);
+}
+
+static void close_preset(struct study *s, struct grid *g)
+{
+	grid_free(g);
+	study_free(s);
+}
+
+/* Every model can be trained, and takes every scaling at 1x; the lists of presets show the first line. */
+static void test_every_preset(void **state)
+{
+	(void)state;
+	const char *name;
+	int count = 0;
+	for (; (name = preset_at(count, NULL)); count++) {
+		struct study s;
+		struct grid g;
+		char *path = preset_path(name), *text;
+		size_t size;
+		assert_ok(io_read(path, &text, &size));
+		if (strncmp(text, "# ", 2) || strcspn(text, "\n") > 120)
+			fail_msg("%s does not begin with a line that says what it shows", path);
+		open_preset(name, &s, &g);
+		for (int i = 0; i < arrlen(g.cell); i++)
+			for (int j = 0; j < g.cell[i].scalings; j++)
+				if (!cell_possible(&g.cell[i], j, (int)g.cell[i].config.model.train_length))
+					fail_msg("%s: %s cannot take %s", name, g.cell[i].name,
+						 g.cell[i].scaling_label[j]);
+		close_preset(&s, &g);
+		free(text);
+		free(path);
+	}
+	assert_true(count >= 6);
+}
+
+static int trainings(const struct grid *g)
+{
+	int count = 0;
+	for (int i = 0; i < arrlen(g->cell); i++) {
+		bool first = true;
+		for (int j = 0; j < i; j++)
+			first &= strcmp(g->cell[i].trained, g->cell[j].trained) != 0;
+		count += first;
+	}
+	return count;
+}
+
+static const struct cell *labelled(const struct grid *g, const char *label)
+{
+	for (int i = 0; i < arrlen(g->cell); i++)
+		if (!strcmp(g->cell[i].label, label))
+			return &g->cell[i];
+	fail_msg("no cell %s", label);
+	return NULL;
+}
+
+static void test_encodings(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	open_preset("encodings", &s, &g);
+	assert_int_equal(g.groups, 8);
+	assert_int_equal(arrlen(g.cell), 24);
+	assert_int_equal(trainings(&g), 21);
+	int rope = labelled(&g, "rope")->scalings - labelled(&g, "t5")->scalings;
+	assert_int_equal(rope, 2);
+	for (int i = 0; i < arrlen(g.cell); i++) {
+		const struct config *c = &g.cell[i].config;
+		assert_int_equal(c->model.layers, 3);
+		assert_int_equal(c->train.steps, 2000);
+		assert_int_equal(c->model.heads, strcmp(g.cell[i].label, "alibi(slopes=published)") ? 2 : 4);
+	}
+	close_preset(&s, &g);
+}
+
+static void test_encodings_of_two_layers(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	open_preset("encodings-2layer", &s, &g);
+	assert_int_equal(g.groups, 7);
+	assert_int_equal(trainings(&g), 30);
+	for (int i = 0; i < arrlen(g.cell); i++) {
+		bool nope = !strcmp(g.cell[i].label, "nope");
+		assert_int_equal(g.cell[i].config.model.layers, nope ? 3 : 2);
+		assert_int_equal(g.cell[i].config.train.steps, nope ? 2000 : 1500);
+	}
+	close_preset(&s, &g);
+}
+
+/* Copy under the scalings of the study of recall, so that the tables can be laid side by side. */
+static void test_copy_like_scaling(void **state)
+{
+	(void)state;
+	struct study s, other;
+	struct grid g, recall;
+	open_preset("copy", &s, &g);
+	open_preset("scaling", &other, &recall);
+	const struct cell *a = &g.cell[0], *b = &recall.cell[0];
+	assert_string_equal(a->config.data.task.entry->name, "copy");
+	assert_int_equal(a->scalings, b->scalings);
+	for (int i = 0; i < a->scalings; i++)
+		assert_string_equal(a->scaling_label[i], b->scaling_label[i]);
+	assert_int_equal(a->lengths, b->lengths);
+	close_preset(&s, &g);
+	close_preset(&other, &recall);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_preset),
+		cmocka_unit_test(test_encodings),
+		cmocka_unit_test(test_encodings_of_two_layers),
+		cmocka_unit_test(test_copy_like_scaling),
+	};
+	return cmocka_run_group_tests_name("runs presets", tests, NULL, NULL);
+}
