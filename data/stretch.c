@@ -110,8 +110,8 @@ static void put_token(struct stretch *s, int t, int at)
 	s->sequence.position[at] = at;
 }
 
-/* Fillers and the tokens that they may precede stand in random order, but for the last of these tokens, which closes it:
- * so the next is filler with probability left / (left + places), places being the tokens before that last one. */
+/* Fillers and the tokens that they may precede stand in random order, but for the last of these tokens, which closes
+ * it: so the next is filler with probability left / (left + places), places being the tokens before that last one. */
 void stretch_make(struct stretch *s, uint64_t index)
 {
 	const struct batch_source *from = &s->source;

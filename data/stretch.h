@@ -9,8 +9,8 @@
 struct stretch {
 	struct batch_source source; /* train_length L stretched to source.length T */
 	struct sequence original;   /* [L] as the task makes it */
-	struct sequence sequence;   /* [T]: targets and groups go with their tokens, distances are those in here, positions
-				       are 0 .. T - 1 */
+	struct sequence sequence;   /* [T]: targets and groups go with their tokens, distances are those in here,
+				       positions are 0 .. T - 1 */
 	int *origin;                /* [L]: where token t went; ascending, first 0, last T - 1 */
 	struct arena memory;
 };

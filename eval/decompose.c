@@ -19,7 +19,8 @@ struct decomposing {
 static struct batch_source source_of(const struct eval_request *r)
 {
 	return (struct batch_source){ .task = &r->data->task, .train_length = (int)r->model->options.train_length,
-				      .length = r->length, .seed = r->eval_seed, .stream = STREAM_REPORT };
+				      .length = r->length, .seed = r->eval_seed,
+				      .stream = r->tune ? STREAM_TUNE : STREAM_REPORT };
 }
 
 /* Largest position + 1. */

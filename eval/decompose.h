@@ -9,7 +9,7 @@
  *
  *	as is		the L tokens, at positions 0 .. L - 1
  *	positions	the same L tokens, each at the position it has in the long sequence; no filler
- *	tokens		all T tokens; the L keep the positions 0 .. L - 1, each filler shares that of the token before it
+ *	tokens		all T tokens; the L keep the positions 0 .. L - 1, filler shares that of the token before it
  *	both		all T tokens, at positions 0 .. T - 1
  *
  * The scored tokens and their targets are the same in all. Attention goes by index (a later token never sees more than
@@ -36,8 +36,8 @@ struct err decompose_run(const struct eval_request *request, const struct decomp
 			 struct decomposition *out);
 void decomposition_free(struct decomposition *d);
 
-/* One form of one group over `seeds` models that saw the same sequences: scored tokens of one, mean NLL over tokens and
- * seeds, its standard error over sequences. `perplexity` is exp(nll), the geometric mean over the seeds. */
+/* One form of one group over `seeds` models that saw the same sequences: scored tokens of one, mean NLL over tokens
+ * and seeds, its standard error over sequences. `perplexity` is exp(nll), the geometric mean over the seeds. */
 struct eval_cell decompose_cell(const struct decomposition *const *seed, int seeds, int group, enum form form);
 
 /* The failure, NLL(both) - NLL(as is) in nats a scored token, divided between its two causes by Shapley's value (1953):

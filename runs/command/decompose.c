@@ -160,10 +160,10 @@ const struct command command_decompose = {
 	.name = "decompose",
 	.words = "DIR ...",
 	.help = "say how much of a failure past train_length is position, and how much crowding",
-	.more = "DIR is a run's folder, or a study's: then all its finished runs, each under the study's scalings for it\n"
-		"unless --scaling is given. Runs that differ only in their seed share a table. The task's questions at\n"
-		"train_length are asked in four forms: as they are; far apart without filler; with filler at trained\n"
-		"positions; with both. Nothing is written.\n"
+	.more = "DIR is a run's folder, or a study's: then all its finished runs, each under the study's scalings for\n"
+		"it unless --scaling is given. Runs that differ only in their seed share a table. The task's questions\n"
+		"at train_length are asked in four forms: as they are; far apart without filler; with filler at\n"
+		"trained positions; with both. Nothing is written.\n"
 		"Examples:\n"
 		"  ropewalk decompose runs/out/rope-101 --scaling=none,ntk\n"
 		"  ropewalk decompose runs/out/encodings --multiples=4,16 --format=md",
