@@ -3,7 +3,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/show/table.h"
 
 #include <math.h>

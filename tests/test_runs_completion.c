@@ -1,5 +1,5 @@
 #include "model/position/position.h"
-#include "runs/completion.h"
+#include "runs/completion/completion.h"
 #include "tests/program.h"
 #include "tests/support.h"
 

@@ -2,8 +2,8 @@
 #include "tests/support.h"
 
 #include "model/base/stb.h"
-#include "runs/decompose_tables.h"
-#include "runs/rows.h"
+#include "runs/show/decompose_tables.h"
+#include "runs/run/rows.h"
 
 #include <dirent.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
 #include "model/position/scaling.h"
 #include "runs/arguments.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #include "model/base/blas.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/run_adopt.h"
-#include "runs/run_folder.h"
-#include "runs/run_train.h"
+#include "runs/run/run_adopt.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_train.h"
 #include "runs/study/study.h"
 
 #include <errno.h>

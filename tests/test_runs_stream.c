@@ -1,6 +1,6 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/study/grid.h"
 
 #include <stdio.h>

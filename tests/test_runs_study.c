@@ -1,7 +1,7 @@
 #include "model/base/blas.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/study/locate.h"
 #include "runs/study/study.h"
 

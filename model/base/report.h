@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Numbers to be shown, before they have a form: facts, tables of columns, sentences. Whoever knows the numbers fills a
- * report; what programs read and what people read are both made from it (runs/report_print.h). */
+ * report; what programs read and what people read are both made from it (runs/show/report_print.h). */
 
 struct arena;
 

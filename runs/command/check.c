@@ -2,7 +2,7 @@
 #include "model/selfcheck.h"
 #include "runs/command/command.h"
 #include "runs/executable.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/version.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "runs/completion.h"
+#include "runs/completion/completion.h"
 
 #include <stdio.h>
 

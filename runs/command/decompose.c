@@ -1,6 +1,6 @@
 #include "model/base/stb.h"
 #include "runs/command/command.h"
-#include "runs/decompose_tables.h"
+#include "runs/show/decompose_tables.h"
 #include "runs/show/format.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "model/base/stb.h"
 #include "runs/command/command.h"
-#include "runs/run_eval.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_eval.h"
+#include "runs/run/run_folder.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "model/weights.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"
-#include "runs/report_print.h"
-#include "runs/run_folder.h"
+#include "runs/show/report_print.h"
+#include "runs/run/run_folder.h"
 
 #include <stdlib.h>
 

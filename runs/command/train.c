@@ -1,8 +1,8 @@
 #include "model/base/arena.h"
 #include "runs/command/command.h"
 #include "runs/progress.h"
-#include "runs/run_folder.h"
-#include "runs/run_train.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_train.h"
 
 #include <inttypes.h>
 #include <stdio.h>

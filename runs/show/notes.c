@@ -3,8 +3,8 @@
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "runs/progress.h"
-#include "runs/run_folder.h"
-#include "runs/run_train.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_train.h"
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
 

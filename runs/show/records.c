@@ -2,7 +2,7 @@
 
 #include "model/base/stb.h"
 #include "runs/options.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 #include <inttypes.h>
 #include <math.h>

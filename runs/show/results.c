@@ -3,7 +3,7 @@
 #include "eval/tally.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include <math.h>
 #include <stdlib.h>

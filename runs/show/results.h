@@ -2,7 +2,7 @@
 #define ROPEWALK_RESULTS_H
 
 #include "eval/statistics.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 #include "runs/study/study_folder.h"
 
 /* A study's numbers read back from its runs' folders, and summarised over seeds. */

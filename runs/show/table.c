@@ -1,7 +1,7 @@
 #include "runs/show/table.h"
 
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/show/chance.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "eval/perplexity.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "runs/study/study_file.h"
 
 #include "runs/config.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 /* A study's axes multiplied out. Arrays are stb_ds arrays; texts are kept. */
 

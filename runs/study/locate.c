@@ -4,7 +4,7 @@
 #include "model/base/text.h"
 #include "runs/options.h"
 #include "runs/preset.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include <stdlib.h>
 #include <string.h>

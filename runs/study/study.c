@@ -4,11 +4,11 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
-#include "runs/run_adopt.h"
-#include "runs/run_eval.h"
-#include "runs/run_folder.h"
-#include "runs/run_model.h"
-#include "runs/run_train.h"
+#include "runs/run/run_adopt.h"
+#include "runs/run/run_eval.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_model.h"
+#include "runs/run/run_train.h"
 #include "runs/version.h"
 
 #include <inttypes.h>

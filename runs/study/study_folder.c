@@ -2,7 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/version.h"
 
 #include <dirent.h>

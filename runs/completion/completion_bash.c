@@ -1,4 +1,4 @@
-#include "runs/completion.h"
+#include "runs/completion/completion.h"
 
 /* Three tables that print words, and a function that picks from them. @files stands for files and folders, which bash
  * completes itself where the function has nothing to offer. */

@@ -2,7 +2,7 @@
 #define ROPEWALK_RUN_FOLDER_H
 
 #include "runs/config.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 #include "model/base/stb.h"
 #include "model/base/text.h"
-#include "runs/report_print.h"
+#include "runs/show/report_print.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,10 +1,10 @@
-#include "runs/run_eval.h"
+#include "runs/run/run_eval.h"
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
-#include "runs/run_folder.h"
-#include "runs/run_model.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_model.h"
 #include "runs/version.h"
 
 #include <inttypes.h>

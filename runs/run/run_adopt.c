@@ -1,9 +1,9 @@
-#include "runs/run_adopt.h"
+#include "runs/run/run_adopt.h"
 
 #include "model/base/io.h"
-#include "runs/run_folder.h"
-#include "runs/run_model.h"
-#include "runs/run_train.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_model.h"
+#include "runs/run/run_train.h"
 
 #include <stdlib.h>
 #include <string.h>

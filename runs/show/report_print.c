@@ -1,4 +1,4 @@
-#include "runs/report_print.h"
+#include "runs/show/report_print.h"
 
 #include "model/base/stb.h"
 #include "runs/show/wrap.h"

@@ -1,4 +1,4 @@
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include "model/base/io.h"
 #include "model/base/stb.h"

@@ -1,9 +1,9 @@
-#include "runs/run_train.h"
+#include "runs/run/run_train.h"
 
 #include "model/base/io.h"
 #include "runs/progress.h"
-#include "runs/run_folder.h"
-#include "runs/run_model.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #ifndef ROPEWALK_DECOMPOSE_TABLES_H
 #define ROPEWALK_DECOMPOSE_TABLES_H
 
-#include "runs/run_decompose.h"
+#include "runs/run/run_decompose.h"
 #include "runs/show/records.h"
 #include "runs/show/sheet.h"
 

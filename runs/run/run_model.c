@@ -1,9 +1,9 @@
-#include "runs/run_model.h"
+#include "runs/run/run_model.h"
 
 #include "model/base/arena.h"
 #include "model/base/io.h"
 #include "model/weights.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 
 #include <stdlib.h>
 #include <string.h>

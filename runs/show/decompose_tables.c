@@ -1,7 +1,7 @@
-#include "runs/decompose_tables.h"
+#include "runs/show/decompose_tables.h"
 
 #include "model/base/stb.h"
-#include "runs/run_folder.h"
+#include "runs/run/run_folder.h"
 #include "runs/show/wrap.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 #include "model/base/stb.h"
 

@@ -2,7 +2,7 @@
 #define ROPEWALK_RUN_EVAL_H
 
 #include "runs/config.h"
-#include "runs/rows.h"
+#include "runs/run/rows.h"
 
 /* Evaluating a run: computes what is missing, keeps what is there. */
 
