@@ -81,7 +81,8 @@ static void fill_difference(const struct paired *p, struct sheet_cell *c)
 	else
 		snprintf(next_line(c), SHEET_TEXT, "wins %d of %d", p->wins, p->seeds);
 	if (p->nll_se > spread && ratio * p->nll_se >= 0.005)
-		snprintf(next_line(c), SHEET_TEXT, "+-%.2g eval", ratio * p->nll_se);
+		snprintf(next_line(c), SHEET_TEXT, ratio * p->nll_se < 9.95 ? "+-%.2g eval" : "+-%.0f eval",
+			 ratio * p->nll_se);
 }
 
 struct err table_against_check(const struct results *r, const char *against)

@@ -82,7 +82,7 @@ static void add_remarks(const struct summary *s, struct sheet_cell *c)
 	char noise[64] = "", seeds[48] = "";
 	double error = s->perplexity * s->nll_se;
 	if (s->noisy && error >= 0.005)
-		snprintf(noise, sizeof noise, "+-%.2g eval", error);
+		snprintf(noise, sizeof noise, error < 9.95 ? "+-%.2g eval" : "+-%.0f eval", error);
 	if (s->done < s->seeds)
 		snprintf(seeds, sizeof seeds, "%d of %d seeds", s->done, s->seeds);
 	if (*noise || *seeds)
