@@ -181,7 +181,8 @@ struct err selfcheck(const struct selfcheck_case *c, struct selfcheck *found)
 {
 	struct model_case m;
 	int threads = threads_count();
-	*found = (struct selfcheck){ .T = reaches(&c->encoding, LENGTH) ? LENGTH : (int)model_case_options(&c->encoding).train_length };
+	int trained = (int)model_case_options(&c->encoding).train_length;
+	*found = (struct selfcheck){ .T = reaches(&c->encoding, LENGTH) ? LENGTH : trained };
 	/* The batch is too small to be worth sharing out. */
 	threads_start(1);
 	struct err e = open_case(c, found->T, &m);

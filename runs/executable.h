@@ -11,8 +11,9 @@
 const char *executable_folder(char path[PATH_MAX]);
 
 /* Runs the program `name` of that folder with these arguments (NULL stands behind the last; its own name before the
- * first is added) and the same standard streams, and waits. `code` receives its exit code. To be called before threads are started. Errors:
- * there is no such program (`hint` says how to get it), it cannot be started, or a signal ended it. */
+ * first is added) and the same standard streams, and waits. `code` receives its exit code. To be called before threads
+ * are started. Errors: there is no such program (`hint` says how to get it), it cannot be started, or a signal ended
+ * it. */
 struct err executable_run(const char *name, char **arguments, const char *hint, int *code);
 
 #endif

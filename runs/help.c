@@ -30,8 +30,8 @@ void help_usage(FILE *to)
 	fputs("Usage:\n", to);
 	for (int i = 0; (c = command_at(i)); i++)
 		fprintf(to, "  ropewalk %-10s  %-17s  %s\n", c->name, c->words, c->help);
-	fprintf(to, "  ropewalk %-10s  %-17s  %s\n", "help", "COMMAND", "what a command does, its options, examples");
-	fprintf(to, "  ropewalk %-10s  %-17s  %s\n", "--version", "", "version, commit, compiler, flags, BLAS, threads");
+	fprintf(to, "  ropewalk %-10s  %-17s  %s\n", "help", "COMMAND", "its options and examples");
+	fprintf(to, "  ropewalk %-10s  %-17s  %s\n", "--version", "", "version, commit, compiler, flags, BLAS");
 }
 
 void help_program(FILE *to)

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 /* The backward pass against directional differences: every tensor, every encoding, the throwaway ones. Lists are walked
- * past the trained length, with every scaling, by test_model_selfcheck.c; here is what a list does not have. In the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
+ * past the trained length, with every scaling, by test_model_selfcheck.c; here is what a list does not have.
+ * In the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
 
 #ifdef ROPEWALK_DOUBLE
 #define LIMIT SELFCHECK_LIMIT

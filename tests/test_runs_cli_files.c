@@ -228,7 +228,8 @@ static void test_matching(void **state)
 	} lines[] = {
 		{ "a\nb\n", "a\nb\n", true },	     { "a\nb\n", "a\n", false },	   { "a\n", "a\nb\n", false },
 		{ "...\n", "", true },		     { "...\nb\n", "a\nb\nb\n", true },	   { "a\n...\n", "a\n", true },
-		{ "...\nc\n", "a\nb\n", false },     { "x[*]z\n", "xyz\n", true },	   { "x[*]z\n", "xyzy\n", false },
+		{ "...\nc\n", "a\nb\n", false },
+		{ "x[*]z\n", "xyz\n", true },	   { "x[*]z\n", "xyzy\n", false },
 		{ "[*]b[*]\n", "aabb\n", true },     { "a[*]\n", "a\n", true },		   { "[*]\n", "", false },
 		{ "a\n...\nb\n", "a\na\nb\n", true }, { "a\n...\nb\n", "a\na\nb\nc\n", false },
 	};

@@ -37,8 +37,8 @@ static char *offers(const char *words)
 {
 	struct text_builder b = { 0 };
 	text_add(&b,
-		 "bash --norc -c '. ./bash && COMP_WORDS=(ropewalk '\"%s\"') && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && "
-		 "_ropewalk && echo \" ${COMPREPLY[*]} \"'", words);
+		 "bash --norc -c '. ./bash && COMP_WORDS=(ropewalk '\"%s\"') && "
+		 "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _ropewalk && echo \" ${COMPREPLY[*]} \"'", words);
 	struct program_run r = program_run_shell(b.data);
 	if (r.code || *r.err)
 		fail_msg("%s: exit %d: %s", words, r.code, r.err);

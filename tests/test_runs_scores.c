@@ -1,8 +1,7 @@
 #include "tests/golden_flags.h"
 #include "tests/program.h"
-#include "tests/support.h"
+#include "tests/scores_case.h"
 
-#include "model/base/safetensors.h"
 #include "model/position/scaling.h"
 
 #include <math.h>
@@ -10,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `scores` from the command line: golden numbers of every encoding and scaling through attention's own tiles, masks,
- * outputs, and what is wrong with a file. In double the program of doubles is asked. */
+/* `scores` from the command line: golden numbers of every encoding and scaling through attention's own tiles,
+ * masks, outputs. In double the program of doubles is asked. */
 
 #ifdef ROPEWALK_DOUBLE
 #define ROUNDING 1e-12
@@ -37,61 +36,6 @@ static int stop(void **state)
 	return 0;
 }
 
-/* ---- Files. ---- */
-
-/* What the next input holds; add() copies, put() writes and forgets. */
-static struct tensor input[8];
-static int inputs;
-
-static double *add(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-	struct tensor t = { .name = name, .dtype = DTYPE_F64, .rank = rank, .shape = { a, b, c, d } };
-	double *data = TAKE(double, (size_t)tensor_items(&t));
-	t.data = data;
-	assert_true(inputs < 8);
-	input[inputs++] = t;
-	return data;
-}
-
-static void add_normal(const char *name, uint64_t seed, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-	double *data = add(name, rank, a, b, c, d);
-	struct rng rng = rng_at(seed, STREAM_TUNE, 0);
-	for (int64_t i = 0; i < tensor_items(&input[inputs - 1]); i++)
-		data[i] = rng_normal(&rng);
-}
-
-static void add_positions(int T, const double *positions)
-{
-	memcpy(add("positions", 1, T, 0, 0, 0), positions, (size_t)T * sizeof *positions);
-}
-
-static void put(void)
-{
-	char *path = program_path("in.safetensors");
-	assert_ok(safetensors_write(path, input, inputs, NULL, 0));
-	for (int i = 0; i < inputs; i++)
-		free((void *)(uintptr_t)input[i].data);
-	inputs = 0;
-	free(path);
-}
-
-/* A thread is enough, and sooner there than two. */
-#define FILES " --threads=1 --input=in.safetensors --output=out.safetensors"
-
-/* Runs on in.safetensors, and gives what was written. */
-static struct safetensors run(const char *flags)
-{
-	char line[600];
-	struct safetensors out;
-	snprintf(line, sizeof line, "scores%s %s", FILES, flags);
-	program_works(line);
-	char *path = program_path("out.safetensors");
-	assert_ok(safetensors_read(path, &out));
-	free(path);
-	return out;
-}
-
 static const struct tensor *find(const struct safetensors *file, const char *name)
 {
 	const struct tensor *t = safetensors_find(file, name);
@@ -114,7 +58,7 @@ static double score(const struct tensor *t, int64_t b, int64_t h, int64_t i, int
 static void check_bias(const char *flags, const json_t *wanted)
 {
 	size_t H = json_array_size(wanted), T = json_array_size(json_array_get(wanted, 0));
-	struct safetensors out = run(flags);
+	struct safetensors out = scores_run(flags);
 	const struct tensor *t = find(&out, "scores");
 	assert_true(H > 0 && T > 0 && t->shape[1] == (int64_t)H && t->shape[3] == (int64_t)T);
 	for (size_t h = 0; h < H; h++)
@@ -142,9 +86,9 @@ static void golden_alibi(void **state)
 		if (!bias)
 			continue;
 		int H = (int)json_number(s, "heads"), T = (int)json_number(s, "T");
-		add("q", 4, 1, H, T, 3);
-		add("k", 4, 1, H, T, 3);
-		put();
+		scores_add("q", 4, 1, H, T, 3);
+		scores_add("k", 4, 1, H, T, 3);
+		scores_put();
 		check_bias("--encoding=alibi --train-length=2", bias);
 		checked++;
 	}
@@ -161,12 +105,12 @@ static void golden_t5(void **state)
 	static const char *const names[] = { "model.position.table", "t5.table" };
 	for (int n = 0; n < 2; n++) {
 		int T = (int)json_number(s, "T"), H = (int)json_number(s, "heads"), R = (int)json_array_size(table);
-		double *own = add(names[n], 2, R, H, 0, 0);
+		double *own = scores_add(names[n], 2, R, H, 0, 0);
 		for (int i = 0; i < R * H; i++)
 			own[i] = json_at(json_array_get(table, (size_t)(i / H)), (size_t)(i % H));
-		add("q", 4, 1, H, T, 2);
-		add("k", 4, 1, H, T, 2);
-		put();
+		scores_add("q", 4, 1, H, T, 2);
+		scores_add("k", 4, 1, H, T, 2);
+		scores_put();
 		check_bias("--encoding=t5 --t5-buckets=8 --t5-max-distance=16 --train-length=4",
 			   json_object_get(golden_part(root, 3, "expected"), "bias"));
 	}
@@ -176,7 +120,7 @@ static void golden_t5(void **state)
 /* [T][H][D] of the golden file to [1][H][T][D]. */
 static void add_heads(const char *name, const json_t *from, int H, int T, int D)
 {
-	double *to = add(name, 4, 1, H, T, D);
+	double *to = scores_add(name, 4, 1, H, T, D);
 	for (int t = 0; t < T; t++)
 		for (int h = 0; h < H; h++)
 			for (int d = 0; d < D; d++)
@@ -194,15 +138,15 @@ static void golden_rope(void **state)
 		const json_t *wanted = json_object_get(golden_part(root, c, "expected"), "qk_interleaved");
 		int D = (int)json_number(s, "head_dim"), H = (int)json_number(s, "heads");
 		int T = (int)json_array_size(positions);
-		double *at = add("positions", 1, T, 0, 0, 0), last = 0;
+		double *at = scores_add("positions", 1, T, 0, 0, 0), last = 0;
 		for (int t = 0; t < T; t++)
 			at[t] = last = json_at(positions, (size_t)t);
 		add_heads("q", json_object_get(s, "q"), H, T, D);
 		add_heads("k", json_object_get(s, "k"), H, T, D);
-		put();
+		scores_put();
 		char flags[FLAGS_TEXT] = "";
 		flags_add(flags, "--encoding=rope --rope-theta=%.17g", json_number(s, "base"));
-		struct safetensors out = run(flags);
+		struct safetensors out = scores_run(flags);
 		const struct tensor *t = find(&out, "scores");
 		for (int n = 0; n < H * T * T; n++) {
 			int h = n / (T * T), i = n / T % T, j = n % T;
@@ -226,20 +170,20 @@ static void golden_rope(void **state)
  * position 0: their score is a^2 cos or a^2 sin of the pair's angle, over sqrt(D). */
 static void put_pairs(int D, double position)
 {
-	double *q = add("q", 4, D, 1, 2, D), *k = add("k", 4, D, 1, 2, D);
+	double *q = scores_add("q", 4, D, 1, 2, D), *k = scores_add("k", 4, D, 1, 2, D);
 	for (int n = 0; n < D; n++) {
 		q[(n * 2 + 1) * D + n / 2 * 2] = 1;
 		k[n * 2 * D + n] = 1;
 	}
-	add_positions(2, (double[]){ 0, position });
-	put();
+	scores_positions(2, (double[]){ 0, position });
+	scores_put();
 }
 
 /* One case: a cos and a sin of each pair, a the attention factor. */
 static void check_pairs(const char *flags, int D, double position, double a, const double *cosine, const double *sine)
 {
 	put_pairs(D, position);
-	struct safetensors out = run(flags);
+	struct safetensors out = scores_run(flags);
 	const struct tensor *t = find(&out, "scores");
 	assert_int_equal(t->shape[0], D);
 	for (int n = 0; n < D; n++) {
@@ -352,12 +296,12 @@ static void golden_vectors(void **state)
 		const json_t *rows = json_object_get(golden_part(root, i, "settings"), "rows");
 		const json_t *wanted = json_object_get(golden_part(root, i, "expected"), "interleaved_paper");
 		int T = (int)json_array_size(wanted);
-		add("x", 3, 1, T, (int64_t)json_array_size(json_array_get(wanted, 0)), 0);
-		double *positions = add("positions", 1, T, 0, 0, 0);
+		scores_add("x", 3, 1, T, (int64_t)json_array_size(json_array_get(wanted, 0)), 0);
+		double *positions = scores_add("positions", 1, T, 0, 0, 0);
 		for (int t = 0; t < T; t++)
 			positions[t] = rows ? json_at(rows, (size_t)t) : t;
-		put();
-		struct safetensors out = run("--encoding=sinusoidal --sinusoidal-scale=1");
+		scores_put();
+		struct safetensors out = scores_run("--encoding=sinusoidal --sinusoidal-scale=1");
 		assert_null(safetensors_find(&out, "scores"));
 		check_rows(&out, wanted);
 		safetensors_free(&out);
@@ -367,13 +311,13 @@ static void golden_vectors(void **state)
 	const json_t *table = json_object_get(golden_part(root, 0, "settings"), "table");
 	const json_t *x = json_object_get(golden_part(root, 0, "settings"), "x");
 	int R = (int)json_array_size(table), T = (int)json_array_size(x);
-	double *own = add("pos_emb.weight", 2, R, 4, 0, 0), *to = add("x", 3, 1, T, 4, 0);
+	double *own = scores_add("pos_emb.weight", 2, R, 4, 0, 0), *to = scores_add("x", 3, 1, T, 4, 0);
 	for (int i = 0; i < R * 4; i++)
 		own[i] = json_at(json_array_get(table, (size_t)(i / 4)), (size_t)(i % 4));
 	for (int i = 0; i < T * 4; i++)
 		to[i] = json_at(json_array_get(x, (size_t)(i / 4)), (size_t)(i % 4));
-	put();
-	struct safetensors out = run("--encoding=learned");
+	scores_put();
+	struct safetensors out = scores_run("--encoding=learned");
 	check_rows(&out, json_object_get(golden_part(root, 0, "expected"), "x_plus_pos"));
 	safetensors_free(&out);
 	json_decref(root);
@@ -386,13 +330,15 @@ static void plain_products_and_masks(void **state)
 {
 	(void)state;
 	enum { B = 2, H = 1, T = 530, D = 3, SIZE = 7 };
-	double *q = add("q", 4, B, H, T, D), *k = add("k", 4, B, H, T, D), *copy = TAKE(double, 2 * B * H * T * D);
+	double *q = scores_add("q", 4, B, H, T, D), *k = scores_add("k", 4, B, H, T, D);
+	double *copy = TAKE(double, 2 * B * H * T * D);
 	for (int i = 0; i < B * H * T * D; i++) {
 		copy[i] = q[i] = (i * 37 % 101 - 50) / 32.0;
 		copy[B * H * T * D + i] = k[i] = (i * 53 % 97 - 48) / 32.0;
 	}
-	put();
-	struct safetensors plain = run("--encoding=nope"), window = run("--encoding=nope --scaling=window(size=7)");
+	scores_put();
+	struct safetensors plain = scores_run("--encoding=nope");
+	struct safetensors window = scores_run("--encoding=nope --scaling=window(size=7)");
 	const struct tensor *all = find(&plain, "scores"), *near = find(&window, "scores");
 	for (int head = 0; head < B * H; head++)
 		for (int i = 0; i < T; i++)
@@ -419,11 +365,11 @@ static void factor_of_one(void **state)
 	(void)state;
 	const struct entry *s;
 	size_t size, other;
-	add_normal("q", 1, 4, 1, 2, 9, 8);
-	add_normal("k", 2, 4, 1, 2, 9, 8);
-	add_normal("v", 3, 4, 1, 2, 9, 8);
-	put();
-	struct safetensors out = run("--train-length=4");
+	scores_normal("q", 1, 4, 1, 2, 9, 8);
+	scores_normal("k", 2, 4, 1, 2, 9, 8);
+	scores_normal("v", 3, 4, 1, 2, 9, 8);
+	scores_put();
+	struct safetensors out = scores_run("--train-length=4");
 	safetensors_free(&out);
 	char *none = program_file("out.safetensors", &size);
 	int checked = 0;
@@ -435,7 +381,7 @@ static void factor_of_one(void **state)
 		for (int factor = 1; factor <= (checked ? 1 : 2); factor++) {
 			flags[0] = 0;
 			flags_add(flags, "--train-length=4 --scaling=%s --factor=%d", s->name, factor);
-			out = run(flags);
+			out = scores_run(flags);
 			safetensors_free(&out);
 			char *found = program_file("out.safetensors", &other);
 			assert_int_equal(size, other);
@@ -453,13 +399,13 @@ static void length_and_output(void **state)
 {
 	(void)state;
 	enum { T = 6, D = 2 };
-	add("q", 4, 1, 1, T, D);
-	add("k", 4, 1, 1, T, D);
-	double *v = add("v", 4, 1, 1, T, D), sum = 0;
+	scores_add("q", 4, 1, 1, T, D);
+	scores_add("k", 4, 1, 1, T, D);
+	double *v = scores_add("v", 4, 1, 1, T, D), sum = 0;
 	for (int i = 0; i < T * D; i++)
 		v[i] = i * i;
-	put();
-	struct safetensors out = run("--encoding=nope");
+	scores_put();
+	struct safetensors out = scores_run("--encoding=nope");
 	const struct tensor *output = find(&out, "output");
 	for (int t = 0; t < T; t++) {
 		sum += t * D * t * D;
@@ -467,101 +413,14 @@ static void length_and_output(void **state)
 	}
 	safetensors_free(&out);
 	put_pairs(4, 3);
-	struct safetensors by_length = run("--scaling=linear --train-length=4 --length=12");
-	struct safetensors by_factor = run("--scaling=linear --train-length=4 --factor=3");
+	struct safetensors by_length = scores_run("--scaling=linear --train-length=4 --length=12");
+	struct safetensors by_factor = scores_run("--scaling=linear --train-length=4 --factor=3");
 	for (int n = 0; n < 4; n++)
 		assert_true(score(find(&by_length, "scores"), n, 0, 1, 0) ==
 			    score(find(&by_factor, "scores"), n, 0, 1, 0));
 	assert_close(score(find(&by_factor, "scores"), 0, 0, 1, 0) * 2, cos(1), ROUNDING);
 	safetensors_free(&by_length);
 	safetensors_free(&by_factor);
-}
-
-/* ---- What is wrong with a file. ---- */
-
-static void add_heads_of(const char *name, int rank, int T, int D)
-{
-	add_normal(name, 5, rank, 1, 2, T, D);
-}
-
-static void refuses(const char *flags, const char *first, const char *second)
-{
-	char line[300];
-	put();
-	snprintf(line, sizeof line, "scores --input=in.safetensors --output=new.safetensors %s", flags);
-	program_refuses(line, first, second);
-	assert_false(program_has("new.safetensors"));
-}
-
-static void add_q_and_k(int D)
-{
-	add_heads_of("q", 4, 3, D);
-	add_heads_of("k", 4, 3, D);
-}
-
-static void bad_files(void **state)
-{
-	(void)state;
-	add_heads_of("q", 4, 3, 4);
-	refuses("", "in.safetensors: tensor k is missing", "q and k");
-	add_heads_of("v", 4, 3, 4);
-	refuses("", "in.safetensors: tensor q is missing", NULL);
-	add_heads_of("q", 3, 3, 0);
-	add_heads_of("k", 3, 3, 0);
-	refuses("", "q has 3 axes, not 4", "(B,H,T,D)");
-	add_heads_of("q", 4, 3, 4);
-	add_heads_of("k", 4, 2, 4);
-	refuses("", "k needs the shape (1,2,3,4)", NULL);
-	add_q_and_k(4);
-	add_heads_of("v", 4, 3, 2);
-	refuses("", "v needs the shape (1,2,3,4)", NULL);
-	add_q_and_k(3);
-	refuses("", "head_dim: 3", "odd");
-	add_q_and_k(4);
-	((double *)(uintptr_t)input[1].data)[9] = (double)NAN;
-	refuses("", "k[0][0][2][1] is nan", NULL);
-	add_q_and_k(4);
-	add_positions(3, (double[]){ 0, 2, 1 });
-	refuses("", "positions[2] is 1", "never decrease");
-	add_q_and_k(4);
-	add_positions(2, (double[]){ 0, 2 });
-	refuses("", "positions needs the shape (3)", NULL);
-	add_q_and_k(4);
-	refuses("--encoding=t5", "tensor model.position.table is missing", NULL);
-	add_q_and_k(4);
-	add("model.position.table", 2, 5, 2, 0, 0);
-	refuses("--encoding=t5", "model.position.table is 5 x 2 where the options ask for 16 x 2", NULL);
-	add_q_and_k(4);
-	add("model.position.table", 2, 2, 8, 0, 0);
-	refuses("--encoding=learned", "length 3: the learned table has 2 rows", "overflow");
-}
-
-static void bad_words(void **state)
-{
-	(void)state;
-	add_q_and_k(4);
-	refuses("--heads=3", "--heads: in.safetensors has 2 heads", "Leave the option out");
-	add_q_and_k(4);
-	refuses("--width=9", "--width: the tensors of in.safetensors have a width of 8", NULL);
-	add_q_and_k(4);
-	refuses("--encoding=alibi --scaling=yarn", "scaling: yarn changes RoPE's frequencies", NULL);
-	add_q_and_k(4);
-	refuses("--scaling=dynamic --length=9", "--length: dynamic takes its length from the tokens", NULL);
-	add_q_and_k(4);
-	refuses("--prefix=a.", "tensor a.q is missing", "--prefix");
-	program_refuses("scores --output=new.safetensors", "--input is missing", NULL);
-	program_refuses("scores --input=in.safetensors", "--output is missing", NULL);
-	program_refuses("scores --input=in.safetensors --output=in.safetensors", "would replace the input", NULL);
-	program_refuses("scores --input=none.safetensors --output=new.safetensors", "none.safetensors", NULL);
-	/* What is not known is named, and the rest goes on. */
-	add_q_and_k(4);
-	add("position", 1, 3, 0, 0, 0);
-	put();
-	struct program_run r = program_run("scores" FILES);
-	assert_int_equal(r.code, 0);
-	assert_non_null(strstr(r.err, "in.safetensors: ignored: position\n"));
-	assert_non_null(strstr(r.err, "plan: "));
-	program_run_free(&r);
 }
 
 int main(void)
@@ -571,8 +430,7 @@ int main(void)
 		cmocka_unit_test(golden_rope),     cmocka_unit_test(golden_scalings),
 		cmocka_unit_test(golden_angles),   cmocka_unit_test(golden_vectors),
 		cmocka_unit_test(factor_of_one),   cmocka_unit_test(plain_products_and_masks),
-		cmocka_unit_test(length_and_output), cmocka_unit_test(bad_files),
-		cmocka_unit_test(bad_words),
+		cmocka_unit_test(length_and_output),
 	};
 	return cmocka_run_group_tests_name("scores", tests, start, stop);
 }

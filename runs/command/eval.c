@@ -115,9 +115,9 @@ const struct command command_eval = {
 	.name = "eval",
 	.words = "DIR",
 	.help = "measure a trained run at several lengths under RoPE scalings",
-	.more = "DIR is a run's folder, or the model.safetensors in it. Prints a table for each scaling, a row for each\n"
-		"length and group of targets. Writes eval-SCALING.csv and eval-SCALING-sequences.csv into DIR; what is\n"
-		"there already is not computed again.\n"
+	.more = "DIR is a run's folder, or the model.safetensors in it. Prints a table for each scaling, a row\n"
+		"for each length and group of targets. Writes eval-SCALING.csv and eval-SCALING-sequences.csv into\n"
+		"DIR; what is there already is not computed again.\n"
 		"Examples:\n"
 		"  ropewalk eval runs/out/rope-101\n"
 		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'",

@@ -323,7 +323,7 @@ const struct command command_forward = {
 		"tensor. A model that ropewalk wrote knows its options; for others give --heads, --encoding,\n"
 		"--rope-theta ...; sizes are read from the shapes.\n"
 		"Example:\n"
-		"  ropewalk forward runs/out/rope-101/model.safetensors --tokens=in.safetensors --output=out.safetensors",
+		"  ropewalk forward runs/out/rope-101/model.safetensors --tokens=in.safetensors --output=out",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,

@@ -43,8 +43,8 @@ const struct command command_train = {
 	.name = "train",
 	.words = "",
 	.help = "train one model into a folder of its own",
-	.more = "Prints the loss, the accuracy and the speed. Writes config, record.json, train.jsonl (a line a step),\n"
-		"timing.jsonl and model.safetensors into the folder --out; runs/README.md says what is in each.\n"
+	.more = "Prints the loss, the accuracy and the speed. Writes config, record.json, train.jsonl (a line a\n"
+		"step), timing.jsonl and model.safetensors into the folder --out; runs/README.md says what is in each.\n"
 		"Examples:\n"
 		"  ropewalk train --out=runs/out/rope-101\n"
 		"  ropewalk train --encoding='alibi(slopes=spread)' --seed=102 --out=runs/out/alibi-102",

@@ -34,7 +34,8 @@ static void add_sequence(const struct chance_request *q, const struct sequence *
 
 static struct err add_all(const struct chance_request *q, struct sums *sums)
 {
-	struct batch_source source = { q->task, q->train_length, q->length, q->eval_seed, STREAM_REPORT };
+	struct batch_source source = { q->task, q->train_length, q->length, q->eval_seed,
+				       q->tune ? STREAM_TUNE : STREAM_REPORT };
 	struct batch batch;
 	TRY(batch_open(&source, LOT, &batch));
 	double *p = malloc((size_t)q->length * sizeof *p);

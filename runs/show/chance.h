@@ -5,11 +5,12 @@
 #include "eval/perplexity.h"
 
 /* What a task's baselines get on the sequences a table was made with; no model is needed. The sequences are those of
- * stream `report` of eval_seed. Returns how many baselines the group (an index into the task's groups) has. */
+ * eval_seed. Returns how many baselines the group (an index into the task's groups) has. */
 struct chance_request {
 	const struct method *task;
 	int train_length, length, sequences, group;
 	uint64_t eval_seed;
+	bool tune; /* sequences of stream `tune` */
 };
 struct err chance(const struct chance_request *request, struct eval_reference out[EVAL_REFERENCES], int *count);
 

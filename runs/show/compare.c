@@ -126,7 +126,7 @@ void contenders_best(const struct results *r, const struct contender *c, int cou
 	for (int i = 0; i < count; i++) {
 		if (c[i].reference)
 			continue;
-		struct paired p = over_seeds(r, &c[i], &c[leader], multiple, group, 1 - (1 - CONFIDENCE) / others);
+		struct paired p = over_seeds(r, &c[i], &c[leader], multiple, group, CONFIDENCE);
 		best[i] = i == leader || (p.seeds > 1 && p.nll.low <= 0);
 	}
 }

@@ -27,8 +27,8 @@ struct paired paired(const struct results *r, const struct contender *a, const s
 		     const char *group, double confidence);
 
 /* Which of the contenders are not to be told from the best at this place: the one of least mean NLL among those that
- * have every seed, and all whose paired difference to it has an interval that reaches 0. As each of m others is
- * compared, each interval has a confidence of 1 - 0.05 / m (Bonferroni). With one seed, nothing is marked. */
+ * have every seed, and all whose paired difference to it has a 95 % interval that reaches 0 (each on its own, without
+ * correction for their number). With one seed, nothing is marked. */
 void contenders_best(const struct results *r, const struct contender *c, int count, double multiple, const char *group,
 		     bool *best);
 

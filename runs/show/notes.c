@@ -136,7 +136,7 @@ static void marks_line(struct text_builder *b)
 {
 	wrap_paragraph(b, "Perplexity is the geometric mean over seeds, accuracy the mean. `!`: above 1.1 times the "
 			  "floor at 1x. `*`: not to be told from the best of its column (the 95 % t interval of the "
-			  "paired difference over seeds, Bonferroni-corrected for the rows, reaches 0). `+-x eval`: standard "
+			  "paired difference over seeds, each row on its own, reaches 0). `+-x eval`: standard "
 			  "error of the perplexity that comes from the evaluated sequences (clustered by sequence), where it "
 			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it.");
 }

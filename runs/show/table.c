@@ -165,7 +165,7 @@ struct err table_baselines(const struct results *r, int cells, const char *group
 	struct chance_request q = {
 		.task = task, .train_length = (int)c->config.model.train_length,
 		.sequences = (int)c->config.eval.sequences, .eval_seed = (uint64_t)c->config.eval.eval_seed,
-		.group = group_index(task_of(task), group),
+		.group = group_index(task_of(task), group), .tune = c->config.eval.stream == EVAL_TUNE,
 	};
 	*out = NULL;
 	if (q.group < 0 || baselines_shown(r, cells))
