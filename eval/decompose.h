@@ -48,8 +48,8 @@ struct eval_cell decompose_cell(const struct decomposition *const *seed, int see
  *	interaction = both - positions - tokens + as is
  *
  * position + crowding = failure. Interaction is what only comes about when both causes meet; half of it is in each
- * part. A failure below 0.01 nats, or below twice its standard error (paired, clustered by sequence), is none: its parts
- * would be those of noise. */
+ * part. A failure below 0.01 nats, or below twice its standard error (paired, clustered by sequence), is none:
+ * its parts would be those of noise. */
 #define FAILURE_LEAST 0.01
 struct shares {
 	bool known;  /* all four forms are possible and have scored tokens */

@@ -161,9 +161,9 @@ const struct command command_decompose = {
 	.words = "DIR ...",
 	.help = "say how much of a failure past train_length is position, and how much crowding",
 	.more = "DIR is a run's folder, or a study's: then all its finished runs, each under the study's scalings for\n"
-		"it unless --scaling is given. Runs that differ only in their seed share a table. The task's questions\n"
-		"at train_length are asked in four forms: as they are; far apart without filler; with filler at\n"
-		"trained positions; with both. Nothing is written.\n"
+		"it unless --scaling is given. Runs that differ only in their seed share a table. The task's\n"
+		"questions at train_length are asked in four forms: as they are; far apart without filler; with\n"
+		"filler at trained positions; with both. Nothing is written.\n"
 		"Examples:\n"
 		"  ropewalk decompose runs/out/rope-101 --scaling=none,ntk\n"
 		"  ropewalk decompose runs/out/encodings --multiples=4,16 --format=md",

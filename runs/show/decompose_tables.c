@@ -151,11 +151,12 @@ void decompose_sheet(const struct decompose_set *set, const struct decomposed *d
 void decompose_notes(struct text_builder *b)
 {
 	static const char *const notes[] = {
-		"2: the tokens of 1 at the positions they have in 4, the filler between them taken out. 3: the tokens of "
-		"4; those of 1 keep their positions there, and filler shares the position of the token before it.",
-		"failure = NLL of 4 - NLL of 1, in nats a scored token, with its standard error over sequences (paired).",
-		"position = ((2 - 1) + (4 - 3)) / 2, crowding = ((3 - 1) + (4 - 2)) / 2, in NLL (Shapley's values): what "
-		"each adds, alone and on top of the other; together they are the failure. Below 0 it helps.",
+		"2: the tokens of 1 at the positions they have in 4, the filler between them taken out. 3: the tokens "
+		"of 4; those of 1 keep their positions there, and filler shares the position of the token before it.",
+		"failure = NLL of 4 - NLL of 1, in nats a scored token, with its standard error over sequences "
+		"(paired).",
+		"position = ((2 - 1) + (4 - 3)) / 2, crowding = ((3 - 1) + (4 - 2)) / 2, in NLL (Shapley's values): "
+		"what each adds, alone and on top of the other; together they are the failure. Below 0 it helps.",
 		"interaction = 4 - 2 - 3 + 1: what comes about only when both meet; half of it is in each part.",
 		"A scaling acts on the positions: an automatic factor is 1 in 1 and 3. So what it does to attention as "
 		"such (yarn's temperature) is in position: a position far below 0 beside as large a crowding is a "

@@ -8,8 +8,8 @@
 /* What was decomposed, as sheets for people and as records for programs. */
 
 /* One method's sheet, a column per multiple: the four forms, perplexity / accuracy in %, beneath them over several
- * seeds the least and greatest perplexity; then the failure in nats with its standard error, and its parts. `group` is an
- * index into the task's groups. sheet_free it. */
+ * seeds the least and greatest perplexity; then the failure in nats with its standard error, and its parts. `group` is
+ * an index into the task's groups. sheet_free it. */
 void decompose_sheet(const struct decompose_set *set, const struct decomposed *d, int group, struct sheet *out);
 
 /* What the rows mean, in lines of the page's width. Appends. */
