@@ -49,39 +49,27 @@ static struct err check_group(const struct decompose_set *set, const char *group
 	return OK;
 }
 
-static void coloured_text(const struct sheet *s, struct text_builder *b)
-{
-	sheet_text(s, sheet_colour(), b);
-}
-
-static void print_sheets(const struct decompose_set *set, const struct own *own,
-			 void (*render)(const struct sheet *s, struct text_builder *b), struct text_builder *b)
+static void add_sheets(const struct decompose_set *set, const struct own *own, struct text_builder *b)
 {
 	for (int i = 0; i < arrlen(set->decomposed); i++) {
 		const struct decomposed *d = &set->decomposed[i];
 		const struct task *task = task_of(&set->subject[d->subject[0]].config.data.task);
 		struct sheet sheet;
 		decompose_sheet(set, d, *own->group ? decompose_group(task, own->group) : 0, &sheet);
-		render(&sheet, b);
-		text_add(b, "\n");
+		format_sheet((enum format)own->format, &sheet, b);
 		sheet_free(&sheet);
 	}
 }
 
-/* The notes, each line behind `before`. */
-static void print_notes(const char *before, struct text_builder *b)
+static void add_notes(const struct own *own, struct text_builder *b)
 {
 	struct text_builder notes = { 0 };
 	decompose_notes(&notes);
-	for (const char *at = notes.data; *at;) {
-		int length = (int)strcspn(at, "\n");
-		text_add(b, "%s%.*s\n", before, length, at);
-		at += length + (at[length] == '\n');
-	}
+	format_notes((enum format)own->format, notes.data, b);
 	text_builder_free(&notes);
 }
 
-static void print_records(const struct decompose_set *set, const struct own *own, struct text_builder *b)
+static void add_records(const struct decompose_set *set, const struct own *own, struct text_builder *b)
 {
 	const char *group = *own->group ? own->group : NULL;
 	struct records records = { 0 };
@@ -101,23 +89,11 @@ static void print_records(const struct decompose_set *set, const struct own *own
 static void print(const struct decompose_set *set, const struct own *own)
 {
 	struct text_builder b = { 0 };
-	switch ((enum format)own->format) {
-	case FORMAT_TEXT:
-		print_sheets(set, own, coloured_text, &b);
-		print_notes("", &b);
-		break;
-	case FORMAT_MD:
-		print_sheets(set, own, sheet_markdown, &b);
-		text_add(&b, "```\n");
-		print_notes("", &b);
-		text_add(&b, "```\n");
-		break;
-	case FORMAT_LATEX:
-		print_sheets(set, own, sheet_latex, &b);
-		print_notes("% ", &b);
-		break;
-	default:
-		print_records(set, own, &b);
+	if (format_sheets((enum format)own->format)) {
+		add_sheets(set, own, &b);
+		add_notes(own, &b);
+	} else {
+		add_records(set, own, &b);
 	}
 	fputs(b.data, stdout);
 	text_builder_free(&b);

@@ -7,33 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One rendering of sheets, with what stands around them. */
-struct rendering {
-	const char *heading; /* takes the folder */
-	void (*sheet)(const struct sheet *s, struct text_builder *b);
-	const char *before_notes, *note, *after_notes; /* `note` stands before each line */
-};
-
-static void coloured_text(const struct sheet *s, struct text_builder *b)
+static void add_sheet(enum format format, struct sheet *sheet, struct text_builder *b)
 {
-	sheet_text(s, sheet_colour(), b);
-}
-
-static const struct rendering renderings[] = {
-	[FORMAT_TEXT] = { "study %s\n\n", coloured_text, "", "", "" },
-	[FORMAT_MD] = { "## study %s\n\n", sheet_markdown, "```\n", "", "```\n" },
-	[FORMAT_LATEX] = { "%% study %s, for \\usepackage{booktabs}\n", sheet_latex, "", "% ", "" },
-};
-
-static void add_sheet(const struct rendering *how, struct sheet *sheet, struct text_builder *b)
-{
-	how->sheet(sheet, b);
-	text_add(b, "\n");
+	format_sheet(format, sheet, b);
 	sheet_free(sheet);
 }
 
-static struct err add_sheets(const struct results *r, const struct rendering *how, const char *against,
-			     struct text_builder *b)
+static struct err add_sheets(const struct results *r, enum format format, const char *against, struct text_builder *b)
 {
 	const char **group = table_groups(r);
 	struct sheet sheet;
@@ -41,37 +21,25 @@ static struct err add_sheets(const struct results *r, const struct rendering *ho
 	for (int i = 0; i < arrlen(group) && !e.code; i++) {
 		e = table_sheet(r, group[i], &sheet);
 		if (!e.code)
-			add_sheet(how, &sheet, b);
+			add_sheet(format, &sheet, b);
 		if (e.code || !*against)
 			continue;
 		table_differences(r, group[i], against, &sheet);
-		add_sheet(how, &sheet, b);
+		add_sheet(format, &sheet, b);
 	}
 	arrfree(group);
 	return e;
 }
 
-static void add_lines(const char *text, const char *before, struct text_builder *b)
-{
-	for (const char *at = text; at && *at;) {
-		int length = (int)strcspn(at, "\n");
-		text_add(b, "%s%.*s\n", before, length, at);
-		at += length + (at[length] == '\n');
-	}
-}
-
 static struct err print_sheets(const struct results *r, enum format format, const char *against, bool first)
 {
-	const struct rendering *how = &renderings[format];
 	struct text_builder b = { 0 }, notes = { 0 };
 	text_add(&b, "%s", first ? "" : "\n");
-	text_add(&b, how->heading, r->folder);
-	struct err e = add_sheets(r, how, against, &b);
+	format_heading(format, r->folder, &b);
+	struct err e = add_sheets(r, format, against, &b);
 	if (!e.code) {
 		notes_text(r, &notes);
-		text_add(&b, "%s", how->before_notes);
-		add_lines(notes.data, how->note, &b);
-		text_add(&b, "%s", how->after_notes);
+		format_notes(format, notes.data, &b);
 		e = *r->late;
 	}
 	if (!e.code)
@@ -165,8 +133,8 @@ static struct err print_one(const struct print_study *s, const struct print_opti
 	TRY(results_read(s->folder, s->study, s->grid, &r));
 	struct err e = table_against_check(&r, o->against);
 	if (!e.code)
-		e = renderings[format].sheet ? print_sheets(&r, format, o->against, first)
-					     : add_numbers(&r, format, o->against, first, n);
+		e = format_sheets(format) ? print_sheets(&r, format, o->against, first)
+					  : add_numbers(&r, format, o->against, first, n);
 	results_free(&r);
 	return e;
 }
@@ -184,7 +152,7 @@ struct err print_studies(const struct print_study *study, int count, const struc
 	struct err e = OK;
 	for (int i = 0; i < count && !e.code; i++)
 		e = print_one(&study[i], o, i == 0, &n);
-	if (!e.code && !renderings[format].sheet)
+	if (!e.code && !format_sheets(format))
 		print_numbers(format, &n);
 	records_free(&n.records);
 	text_builder_free(&n.json);
