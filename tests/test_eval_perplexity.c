@@ -63,16 +63,32 @@ static struct eval_result evaluate(const struct setup *s, int length, int sequen
 	return r;
 }
 
+struct progress {
+	int64_t done[80], total;
+	int calls;
+};
+
+static void on_progress(void *data, int64_t done, int64_t total)
+{
+	struct progress *p = data;
+	p->done[p->calls++] = done;
+	p->total = total;
+}
+
 /* Sequence by sequence through a transformer of its own: the same targets and, but for rounding, the same numbers. */
 static void alone(enum stream stream)
 {
-	enum { LENGTH = 100, SEQUENCES = 42 }; /* two lots, the second smaller */
+	/* 16384 / 420 = 39 a lot at most: 21 and 20. */
+	enum { LENGTH = 420, SEQUENCES = 41 };
 	struct setup s;
 	struct eval_result r;
 	setup_open(&s, "rope", "ntk", 5);
 	struct eval_request whole = request_of(&s, LENGTH, SEQUENCES);
+	struct progress p = { 0 };
 	whole.tune = stream == STREAM_TUNE;
-	assert_ok(eval_run(&whole, NULL, NULL, &r));
+	assert_ok(eval_run(&whole, on_progress, &p, &r));
+	assert_int_equal(p.calls, 2);
+	assert_int_equal(p.done[0], 21 * LENGTH);
 	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, stream };
 	struct transformer_request request = { .model = &s.model, .B = 1, .T = LENGTH, .scaling = &s.scaling };
 	struct transformer *t;
@@ -288,18 +304,6 @@ static void test_factor(void **state)
 		eval_result_free(&r);
 		model_close(&s.model);
 	}
-}
-
-struct progress {
-	int64_t done[80], total;
-	int calls;
-};
-
-static void on_progress(void *data, int64_t done, int64_t total)
-{
-	struct progress *p = data;
-	p->done[p->calls++] = done;
-	p->total = total;
 }
 
 static void test_progress(void **state)

@@ -34,6 +34,17 @@ static void check_encoding(struct method encoding, int B, int T)
 	check_case(&o, &none, B, T, NULL, encoding.entry->name);
 }
 
+/* Over a border of the blocks of keys: what is carried along a row, and gradients of keys and tables from two tiles. */
+static void check_two_tiles(struct method encoding)
+{
+	struct model_options o = sized_options("nope", 4, 1);
+	struct method none = method_default(scaling_at(0));
+	o.layers = 1;
+	o.hidden = 0;
+	o.encoding = encoding;
+	check_case(&o, &none, 1, TILE_COLUMNS + 3, NULL, encoding.entry->name);
+}
+
 /* The encoding with options under which it takes any length. */
 static struct method any_length(const struct entry *entry)
 {
@@ -59,9 +70,18 @@ static void test_throwaway_encodings(void **state)
 	for (int i = 0; throwaway_encodings[i]; i++) {
 		position_verify(throwaway_encodings[i]);
 		check_encoding(method_default(&throwaway_encodings[i]->entry), 3, 16);
-		/* Over the borders of the blocks of queries and of keys. */
+		/* Over a border of the blocks of queries. */
 		check_encoding(method_default(&throwaway_encodings[i]->entry), 2, 150);
 	}
+}
+
+static void test_tiles_of_keys(void **state)
+{
+	(void)state;
+	for (int i = 0; position_at(i); i++)
+		check_two_tiles(any_length(position_at(i)));
+	for (int i = 0; throwaway_encodings[i]; i++)
+		check_two_tiles(method_default(&throwaway_encodings[i]->entry));
 }
 
 static void test_options_of_encodings(void **state)
@@ -145,7 +165,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding_at_the_trained_length),
-		cmocka_unit_test(test_throwaway_encodings), cmocka_unit_test(test_options_of_encodings),
+		cmocka_unit_test(test_throwaway_encodings), cmocka_unit_test(test_tiles_of_keys),
+		cmocka_unit_test(test_options_of_encodings),
 		cmocka_unit_test(test_scalings_with_several_zones),
 		cmocka_unit_test(test_throwaway_encodings_in_a_window),
 		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),

@@ -9,18 +9,25 @@
 
 #define SEEDS 5
 
-/* Five seeds of none and ntk at 4x: ntk's NLL is below none's by `gain`. */
-static void five_seeds(const double gain[SEEDS])
+/* Five seeds at 4x: the second scaling's NLL is below the first one's by `gain`, that of a third one above by 1. */
+static void seeds_of(const char *scalings, const double gain[SEEDS])
 {
-	build("seed = 1, 2, 3, 4, 5\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
+	char text[160];
+	snprintf(text, sizeof text, "seed = 1, 2, 3, 4, 5\nscaling = %s\nmultiples = 1, 4\nsequences = 3\n", scalings);
+	build(text);
 	for (int i = 0; i < SEEDS; i++) {
 		char *path = make_run(i, "finished", "a");
-		double none = 2 + 0.1 * i;
-		write_rows(path, i, 0, (const double[][2]){ { 1, 1 }, { exp(none), 0.5 } });
-		write_rows(path, i, 1, (const double[][2]){ { 1, 1 }, { exp(none - gain[i]), 0.7 } });
+		const double nll = 2 + 0.1 * i, more[3] = { 0, -gain[i], 1 };
+		for (int j = 0; j < grid.cell[i].scalings - grid.cell[i].references && j < 3; j++)
+			write_rows(path, i, j, (const double[][2]){ { 1, 1 }, { exp(nll + more[j]), j == 1 ? 0.7 : 0.5 } });
 		free(path);
 	}
 	read_back();
+}
+
+static void five_seeds(const double gain[SEEDS])
+{
+	seeds_of("none, ntk", gain);
 }
 
 static const double steady[SEEDS] = { 0.1, 0.2, 0.3, 0.4, 0.5 }, doubtful[SEEDS] = { 0.5, -0.4, 0.6, -0.2, 0.1 };
@@ -71,6 +78,33 @@ static void test_not_to_be_told_apart(void **state)
 	five_seeds(doubtful);
 	struct contender *who = contenders(&results);
 	contenders_best(&results, who, 3, 4, "recall", best);
+	assert_true(best[0] && best[1] && !best[2]);
+	arrfree(who);
+}
+
+/* Mean difference -0.28, t = 3.25 of 4 degrees of freedom: enough for two rows, not for three. 2.78 is the quantile of
+ * 0.975, 3.50 that of 0.9875. */
+static const double barely[SEEDS] = { 0, 0.2, 0.3, 0.4, 0.5 };
+
+static void test_told_from_one(void **state)
+{
+	(void)state;
+	bool best[3];
+	five_seeds(barely);
+	struct contender *who = contenders(&results);
+	contenders_best(&results, who, 3, 4, "recall", best);
+	assert_true(!best[0] && best[1]);
+	arrfree(who);
+}
+
+static void test_not_told_from_two(void **state)
+{
+	(void)state;
+	bool best[4];
+	seeds_of("none, ntk, linear", barely);
+	struct contender *who = contenders(&results);
+	assert_int_equal(arrlen(who), 4);
+	contenders_best(&results, who, 4, 4, "recall", best);
 	assert_true(best[0] && best[1] && !best[2]);
 	arrfree(who);
 }
@@ -362,6 +396,8 @@ int main(void)
 		COMPARE_TEST(test_paired),
 		COMPARE_TEST(test_best),
 		COMPARE_TEST(test_not_to_be_told_apart),
+		COMPARE_TEST(test_told_from_one),
+		COMPARE_TEST(test_not_told_from_two),
 		COMPARE_TEST(test_interval_cells),
 		COMPARE_TEST(test_error_by_sequence),
 		COMPARE_TEST(test_opposite_errors),
