@@ -87,7 +87,7 @@ endif
 QUIET = $(if $(V),,@)
 SAY   = $(if $(V),:,printf '%-5s%s\n')
 
-.PHONY: all deps study test check layers doctor install clean help FORCE
+.PHONY: all deps study test check layers mutants doctor install clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -100,6 +100,7 @@ help:
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
 	@echo 'make check      runs them under ASan and UBSan, the layers, and equal results for any number of threads'
 	@echo 'make layers     proves that no folder calls or includes upward'
+	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
 	@echo 'make doctor     prints what was found on this machine'
 	@echo 'make install    copies the programs and presets below PREFIX (/usr/local), DESTDIR before it'
 	@echo 'make clean      removes build/; results in runs/out/ stay'
@@ -391,6 +392,10 @@ test: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(
 LAYERS = CC='$(CC)' WHOLE='$(WHOLE)' PART='$(PART)'
 layers: $(call archives,release,$(FOLDERS)) build/release/link | $(call after,study test)
 	@$(LAYERS) tests/run tests/layers
+
+# With ONLY, the few tests that the faults need are built in the copy.
+mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study test layers)
+	@MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' TIMEOUT=$${TIMEOUT:-3600} tests/run tests/mutate
 
 check: $(TESTS_asan) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
