@@ -1,10 +1,10 @@
-#include "model/inspect.h"
 #include "model/base/io.h"
+#include "model/inspect.h"
 #include "model/weights.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"
-#include "runs/show/report_print.h"
 #include "runs/run/run_folder.h"
+#include "runs/show/report_print.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-#include "model/scores.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "model/scores.h"
 #include "model/weights.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"

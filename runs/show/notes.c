@@ -378,4 +378,6 @@ void notes_text(const struct results *r, struct text_builder *b)
 	machine_lines(r, b);
 	cost_line(r, b);
 	text_add(b, "command: %s\n", study_folder_command(r->folder));
+	text_add(b, "more: ropewalk table %s --against=ROW, --format=json; why: ropewalk decompose %s, ropewalk inspect\n",
+		 r->folder, r->folder);
 }
