@@ -386,8 +386,11 @@ study: build/ropewalk | $(FIRST)
 	build/ropewalk study $(PRESET) $(OPTIONS)
 
 TEST_ENVIRONMENT = ROPEWALK_DOUBLE=build/ropewalk-double
+# Tests that run the programs, as users do, are the same in every variant.
+C_users := $(if $(C_tests),$(shell grep -l tests/program.h $(C_tests)))
 test: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study)
-	@ROPEWALK=build/ropewalk $(TEST_ENVIRONMENT) tests/run $(TESTS_release) $(TESTS_double)
+	@ROPEWALK=build/ropewalk $(TEST_ENVIRONMENT) tests/run $(TESTS_release) \
+		$(filter-out $(C_users:%.c=build/double/%),$(TESTS_double))
 
 LAYERS = CC='$(CC)' WHOLE='$(WHOLE)' PART='$(PART)'
 layers: $(call archives,release,$(FOLDERS)) build/release/link | $(call after,study test)
