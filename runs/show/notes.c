@@ -359,6 +359,16 @@ static void cost_line(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
+/* Where to go from here. */
+static void more_line(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	text_add(&p, "more: `ropewalk table %s --against=ROW` compares in pairs, `--format=json` has every number; `ropewalk "
+		     "decompose %s` divides a failure into position and crowding, `ropewalk inspect` shows a method's "
+		     "numbers.", r->folder, r->folder);
+	flush(&p, b);
+}
+
 void notes_text(const struct results *r, struct text_builder *b)
 {
 	notes_warnings(r, b);
@@ -378,6 +388,5 @@ void notes_text(const struct results *r, struct text_builder *b)
 	machine_lines(r, b);
 	cost_line(r, b);
 	text_add(b, "command: %s\n", study_folder_command(r->folder));
-	text_add(b, "more: ropewalk table %s --against=ROW, --format=json; why: ropewalk decompose %s, ropewalk inspect\n",
-		 r->folder, r->folder);
+	more_line(r, b);
 }

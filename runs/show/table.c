@@ -24,12 +24,10 @@ const char **table_groups(const struct results *r)
 	return group;
 }
 
-static bool several_scalings(const struct grid *g)
+/* Without one a row is as its model was trained. */
+static bool shows_scaling(const struct cell *c, int scaling)
 {
-	for (int i = 0; i < arrlen(g->cell); i++)
-		if (g->cell[i].scalings - g->cell[i].references > 1)
-			return true;
-	return false;
+	return c->scalings - c->references > 1 || !*c->label || strcmp(c->scaling_label[scaling], "none");
 }
 
 const char *table_label(const struct results *r, int cells, int scaling)
@@ -39,7 +37,7 @@ const char *table_label(const struct results *r, int cells, int scaling)
 	bool reference = scaling >= c->scalings - c->references;
 	text_add(&b, "%s", reference ? "reference: " : "");
 	text_add(&b, "%s", c->label);
-	if (several_scalings(r->grid) || !*c->label || reference)
+	if (shows_scaling(c, scaling))
 		text_add(&b, "%s%s", *c->label ? ", " : "", c->scaling_label[scaling]);
 	if (reference)
 		text_add(&b, " (the last %d keys)", (int)c->config.model.train_length);
