@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
+#include "runs/show/once.h"
 #include "runs/show/wrap.h"
 
 #include <math.h>
@@ -20,15 +21,9 @@ static void each_scaling(const struct results *r, void (*visit)(const struct cel
 	const char **seen = NULL;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		const struct cell *c = &r->grid->cell[i];
-		for (int j = 0; j < c->scalings - c->references; j++) {
-			bool there = false;
-			for (int k = 0; k < arrlen(seen); k++)
-				there |= !strcmp(seen[k], c->scaling_label[j]);
-			if (there)
-				continue;
-			arrput(seen, c->scaling_label[j]);
-			visit(c, j, data);
-		}
+		for (int j = 0; j < c->scalings - c->references; j++)
+			if (once(&seen, c->scaling_label[j]))
+				visit(c, j, data);
 	}
 	arrfree(seen);
 }

@@ -5,6 +5,7 @@
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_train.h"
+#include "runs/show/once.h"
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
 
@@ -87,12 +88,7 @@ static const char **machines(const struct results *r)
 	for (int i = 0; i < arrlen(r->cell); i++) {
 		if (!r->cell[i].record)
 			continue;
-		const char *machine = machine_of(r->cell[i].record);
-		bool there = false;
-		for (int j = 0; j < arrlen(seen); j++)
-			there |= seen[j] == machine;
-		if (!there)
-			arrput(seen, machine);
+		once(&seen, machine_of(r->cell[i].record));
 	}
 	return seen;
 }
@@ -176,11 +172,8 @@ static void protocol_lines(const struct results *r, struct text_builder *b)
 		for (int j = 0; j < r->grid->cell[i].scalings; j++)
 			for (int k = 0; k < arrlen(r->cell[i].row[j]); k++) {
 				const struct row *row = &r->cell[i].row[j][k];
-				bool there = !cell_owns(&r->grid->cell[i], j, row);
-				for (int l = 0; l < arrlen(seen); l++)
-					there |= !strcmp(seen[l], row->protocol);
-				if (!there)
-					arrput(seen, row->protocol);
+				if (cell_owns(&r->grid->cell[i], j, row))
+					once(&seen, row->protocol);
 			}
 	for (int i = 0; i < arrlen(seen); i++) {
 		struct text_builder p = { 0 };
@@ -229,7 +222,7 @@ static void scored_line(const struct results *r, struct text_builder *b)
 /* Options that were chosen by looking: every method measured on stream tune in a folder of the study. */
 static void search_line(const struct results *r, struct text_builder *b)
 {
-	const char **label = NULL;
+	const char **label = NULL, **seen = NULL;
 	for (int i = 0; i < arrlen(r->cell); i++) {
 		struct err e = OK;
 		if (r->cell[i].status >= CELL_FINISHED)
@@ -239,19 +232,15 @@ static void search_line(const struct results *r, struct text_builder *b)
 	}
 	struct text_builder p = { 0 };
 	text_add(&p, "searched on stream tune, sequences of its own:");
-	int shown = 0;
-	for (int i = 0; i < arrlen(label); i++) {
-		bool seen = false;
-		for (int j = 0; j < i; j++)
-			seen |= !strcmp(label[i], label[j]);
-		if (!seen)
-			text_add(&p, "%s %s", shown++ ? ";" : "", label[i]);
-	}
-	text_add(&p, " (%d methods measured before options were chosen).", shown);
-	if (shown)
+	for (int i = 0; i < arrlen(label); i++)
+		if (once(&seen, label[i]))
+			text_add(&p, "%s %s", arrlen(seen) > 1 ? ";" : "", label[i]);
+	text_add(&p, " (%d methods measured before options were chosen).", (int)arrlen(seen));
+	if (arrlen(seen))
 		flush(&p, b);
 	text_builder_free(&p);
 	arrfree(label);
+	arrfree(seen);
 }
 
 static bool same_steps(const struct cell *c)

@@ -81,7 +81,7 @@ int results_first(const struct results *r, int cells)
 	BUG("no cells in group %d", cells);
 }
 
-static bool has_group(const struct cell *c, const char *group)
+bool results_has_group(const struct cell *c, const char *group)
 {
 	const char *name[EVAL_GROUPS];
 	int count = eval_group_names(task_of(&c->config.data.task), name);
@@ -213,7 +213,7 @@ struct summary results_summary(const struct results *r, int cells, int scaling, 
 	}
 	finish_means(&s, &numbers);
 	add_noise(r, cells, scaling, multiple, group, numbers.nll_se, &s);
-	if (!s.length || !has_group(first, group) || !cell_possible(first, scaling, s.length))
+	if (!s.length || !results_has_group(first, group) || !cell_possible(first, scaling, s.length))
 		s.state = SUMMARY_IMPOSSIBLE;
 	else if (s.done)
 		s.state = SUMMARY_FOUND;

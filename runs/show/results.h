@@ -30,6 +30,9 @@ struct results {
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out);
 void results_free(struct results *r);
 
+/* Does the cell's task have this group of tokens? */
+bool results_has_group(const struct cell *c, const char *group);
+
 /* The row of a cell, NULL if there is none. */
 const struct row *results_find(const struct results *r, int cell, int scaling, double multiple, const char *group);
 

@@ -3,6 +3,7 @@
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
 #include "runs/show/chance.h"
+#include "runs/show/once.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +14,8 @@ const char **table_groups(const struct results *r)
 	const char **group = NULL;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		const struct task *task = task_of(&r->grid->cell[i].config.data.task);
-		for (int j = 0; j < TASK_GROUPS && task->groups[j]; j++) {
-			bool there = false;
-			for (int k = 0; k < arrlen(group); k++)
-				there |= !strcmp(group[k], task->groups[j]);
-			if (!there)
-				arrput(group, task->groups[j]);
-		}
+		for (int j = 0; j < TASK_GROUPS && task->groups[j]; j++)
+			once(&group, task->groups[j]);
 	}
 	return group;
 }
@@ -244,15 +240,9 @@ static void add_values(const struct results *r, const char *option, struct text_
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		struct text_builder value = { 0 };
 		config_value(&r->grid->cell[i].config, option, &value);
-		const char *text = text_keep(value.data);
+		if (once(&seen, value.data))
+			text_add(b, "%s%s", arrlen(seen) > 1 ? ", " : "", value.data);
 		text_builder_free(&value);
-		bool there = false;
-		for (int j = 0; j < arrlen(seen); j++)
-			there |= seen[j] == text;
-		if (!there) {
-			text_add(b, "%s%s", arrlen(seen) ? ", " : "", text);
-			arrput(seen, text);
-		}
 	}
 	arrfree(seen);
 }

@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
+#include "runs/show/once.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,25 +86,10 @@ static const char **all_groups(const struct results *r)
 		const char *group[EVAL_GROUPS];
 		const struct cell *c = &r->grid->cell[results_first(r, cells)];
 		int groups = eval_group_names(task_of(&c->config.data.task), group);
-		for (int i = 0; i < groups; i++) {
-			bool seen = false;
-			for (int j = 0; j < arrlen(all); j++)
-				seen |= !strcmp(all[j], group[i]);
-			if (!seen)
-				arrput(all, text_keep(group[i]));
-		}
+		for (int i = 0; i < groups; i++)
+			once(&all, group[i]);
 	}
 	return all;
-}
-
-static bool has_group(const struct cell *c, const char *group)
-{
-	const char *name[EVAL_GROUPS];
-	int groups = eval_group_names(task_of(&c->config.data.task), name);
-	for (int i = 0; i < groups; i++)
-		if (!strcmp(name[i], group))
-			return true;
-	return false;
 }
 
 /* One multiple and group of all rows. */
@@ -115,7 +101,7 @@ static void add_place(const struct results *r, const struct contender *who, doub
 	contenders_best(r, who, (int)arrlen(who), multiple, group, best);
 	for (int i = 0; i < arrlen(who); i++) {
 		struct summary s = results_summary(r, who[i].cells, who[i].scaling, multiple, group);
-		if (!s.length || !has_group(cell_of(r, &who[i]), group))
+		if (!s.length || !results_has_group(cell_of(r, &who[i]), group))
 			continue;
 		add_head(r, &who[i], group, to);
 		record_number(to, "multiple", multiple);
@@ -181,7 +167,7 @@ void table_wide(const struct results *r, struct records *out)
 	const char **group = all_groups(r);
 	for (int i = 0; i < arrlen(group); i++)
 		for (int j = 0; j < arrlen(who); j++) {
-			if (!has_group(cell_of(r, &who[j]), group[i]))
+			if (!results_has_group(cell_of(r, &who[j]), group[i]))
 				continue;
 			add_head(r, &who[j], group[i], out);
 			for (int k = 0; k < arrlen(r->grid->multiple); k++) {
