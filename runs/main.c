@@ -84,10 +84,13 @@ static struct err run(int argc, char **argv)
 
 static struct err finish_stdout(void)
 {
-	errno = 0;
+	static const char hint[] = "What was printed is incomplete.";
 	bool failed = ferror(stdout);
-	if (fclose(stdout) || failed)
-		return err_system(errno ? errno : EIO, "What was printed is incomplete.", "stdout");
+	errno = 0;
+	if (fclose(stdout) && errno)
+		return err_system(errno, hint, "stdout");
+	if (failed)
+		return err_failed(hint, "stdout: cannot be written");
 	return OK;
 }
 

@@ -182,7 +182,7 @@ static void test_divergence(void **state)
 	assert_false(program_has("wild/model.safetensors"));
 	char *record = program_file("wild/record.json", NULL);
 	assert_int_equal(count(record, "\"status\": \"diverged\""), 1);
-	program_refuses("eval wild", "wild: no model to evaluate", "diverged");
+	program_refuses("eval wild", "wild: has no finished model", "diverged");
 	free(record);
 }
 

@@ -189,7 +189,7 @@ static void test_damaged_sequences(void **state)
 	assert_ok(io_append(csv, "what\n", 5));
 	read_back();
 	results_summary(&results, 0, 0, 4, "recall");
-	assert_int_equal(results.late->code, ERR_FAILED);
+	assert_int_equal(results.late->code, ERR_USAGE);
 	assert_non_null(strstr(results.late->text, "damaged"));
 	free(csv);
 	free(path);

@@ -114,7 +114,7 @@ static void refuses(const char *text, size_t size, const char *part)
 {
 	struct row *rows = NULL;
 	assert_ok(io_write(path, text, size));
-	assert_err(rows_read(path, &rows), ERR_FAILED, part);
+	assert_err(rows_read(path, &rows), ERR_USAGE, part);
 	arrfree(rows);
 }
 

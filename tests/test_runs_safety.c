@@ -59,6 +59,8 @@ static void put_back(struct kept *k)
 	free(k->data);
 }
 
+#define TINY_STUDY "layers = 1\nwidth = 16\nheads = 2\nhidden = 16\nbatch = 2\nsteps = 2\nmultiples = 1\nsequences = 2\n"
+
 /* Runs, asserts the exit code and a text on stderr. */
 static void answers(const char *line, int code, const char *part)
 {
@@ -152,7 +154,7 @@ static void test_tables_of_another_run(void **state)
 	program_works("eval two --multiples=1 --sequences=4");
 	struct kept mine = keep("one/" NONE ".csv"), theirs = keep("two/" NONE ".csv");
 	program_put(mine.name, theirs.data, theirs.size);
-	answers("eval one --multiples=1 --sequences=4", 1, "another run");
+	answers("eval one --multiples=1 --sequences=4", 2, "another run");
 	put_back(&mine);
 	free(theirs.data);
 }
@@ -170,12 +172,12 @@ static void test_tables_cut_short(void **state)
 	assert_unchanged(&table);
 	/* Half a row, or a byte that ends texts: refused. */
 	program_put(table.name, table.data, table.size - 1);
-	answers("eval cut --multiples=1 --sequences=3", 1, "not complete");
+	answers("eval cut --multiples=1 --sequences=3", 2, "not complete");
 	char *damaged = take(table.size, 1);
 	memcpy(damaged, table.data, table.size);
 	damaged[first - table.data] = 0;
 	program_put(table.name, damaged, table.size);
-	answers("eval cut --multiples=1 --sequences=3", 1, "NUL");
+	answers("eval cut --multiples=1 --sequences=3", 2, "NUL");
 	free(damaged);
 	put_back(&table);
 }
@@ -199,6 +201,31 @@ static void test_file_size_limit(void **state)
 	free(record);
 }
 
+/* What a study's folder has lost is said, and comes back with the study. */
+static void test_study_folder_damaged(void **state)
+{
+	(void)state;
+	size_t size;
+	program_put("s.study", TINY_STUDY, strlen(TINY_STUDY));
+	program_works("study s.study --out=s");
+	char *kept = program_file("s/study", &size);
+	program_put("s/study", "", 0);
+	answers("table s", 2, "s/study: is empty");
+	program_put("s/study", "layers = 1\nwidth = 16\n", 22);
+	answers("table s", 0, "");
+	struct program_run r = program_run("table s");
+	assert_non_null(strstr(r.out, "warning: 1 finished models in s are not of this study"));
+	program_run_free(&r);
+	program_put("s/study", "", 0);
+	answers("study s.study --out=s", 0, "0 to train, 0 to evaluate, 1 finished");
+	char *again = program_file("s/study", &size);
+	assert_string_equal(again, kept);
+	answers("eval s", 2, "s: is a study, not a run");
+	answers("table s --against=", 2, "--against: is empty");
+	free(again);
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_tables_of_another_run),
 		cmocka_unit_test(test_tables_cut_short),
 		cmocka_unit_test(test_file_size_limit),
+		cmocka_unit_test(test_study_folder_damaged),
 	};
 	return cmocka_run_group_tests_name("runs safety", tests, start, stop);
 }

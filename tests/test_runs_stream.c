@@ -118,7 +118,7 @@ static void test_searched(void **state)
 	program_put("run/tune-none-afc5064e.csv", "run\n", 4);
 	const char **label = NULL;
 	char *folder = program_path("run"), *path = program_path("run/tune-none-afc5064e.csv");
-	assert_err(run_folder_searched(folder, &label), ERR_FAILED, "not the columns");
+	assert_err(run_folder_searched(folder, &label), ERR_USAGE, "not the columns");
 	assert_ok(io_remove(path));
 	arrfree(label);
 	free(folder);
@@ -139,7 +139,7 @@ static void test_moved_files(void **state)
 	}
 	free(folder);
 	struct program_run r = program_run("eval run " EVAL "--scaling=ntk");
-	assert_int_equal(r.code, 1);
+	assert_int_equal(r.code, 2);
 	assert_non_null(strstr(r.err, "another run or stream"));
 	program_run_free(&r);
 }

@@ -353,7 +353,7 @@ static void test_damaged(void **state)
 	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, EVAL_REPORT, "none", false);
 	assert_ok(io_append(csv, "what\n", 5));
 	results_free(&results);
-	assert_err(results_read(folder, &study, &grid, &results), ERR_FAILED, "damaged");
+	assert_err(results_read(folder, &study, &grid, &results), ERR_USAGE, "damaged");
 	free(csv);
 	free(path);
 }

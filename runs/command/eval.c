@@ -78,7 +78,7 @@ static struct err evaluate(struct run_evaluation *e)
 	struct err error = run_evaluate(e, &rows);
 	if (own->format == EVAL_TEXT)
 		print_rows(rows);
-	else
+	else if (!error.code)
 		print_records(rows, (enum eval_format)own->format);
 	arrfree(rows);
 	return error;

@@ -55,6 +55,7 @@ static struct err run_and_print(const struct invocation *in, const char *folder,
 				 .threads = in->config.run.threads, .command_line = in->line };
 	const struct print_study show = { folder, s, g };
 	int failed;
+	TRY(print_options_check(&in->config, &own->print));
 	TRY(print_check(&show, &own->print));
 	TRY(study_folder_check(folder));
 	TRY(command_start(&in->config));

@@ -31,6 +31,7 @@ static struct err print_all(struct invocation *in, struct opened *opened, int *c
 
 static struct err run(struct invocation *in)
 {
+	TRY(print_options_check(&in->config, in->config.own));
 	struct opened *opened = stb_reallocate(NULL, (size_t)in->words * sizeof *opened);
 	int count = 0;
 	struct err e = print_all(in, opened, &count);

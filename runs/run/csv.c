@@ -65,7 +65,7 @@ struct err csv_parse(const char *path, const char *text, struct csv *out)
 		bool good = read_record(&text, &line, &fields);
 		arrput(out->record, fields);
 		if (!good) {
-			struct err e = err_failed("Remove the file; it can be made again.",
+			struct err e = err_usage("Remove the file; it can be made again.",
 						  "%s:%d: a quoted field does not end as it should", path,
 						  arrlast(out->line));
 			csv_free(out);

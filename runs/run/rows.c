@@ -164,21 +164,21 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 	TRY(io_read(path, &text, &length));
 	const char *hint = "Remove the file: `ropewalk eval` and `ropewalk study` make it again.";
 	bool text_alone = strlen(text) == length, ended = length && text[length - 1] == '\n';
-	struct err e = text_alone ? csv_parse(path, text, &csv) : err_failed(hint, "%s: holds a NUL byte", path);
+	struct err e = text_alone ? csv_parse(path, text, &csv) : err_usage(hint, "%s: holds a NUL byte", path);
 	free(text);
 	TRY(e);
 	if (!arrlen(csv.record) || !same_header(c, csv.record[0], (int)arrlen(csv.record[0])))
-		e = err_failed(hint, "%s:1: not the columns that this version writes", path);
+		e = err_usage(hint, "%s:1: not the columns that this version writes", path);
 	char *row = stb_reallocate(NULL, size);
 	for (ptrdiff_t i = 1; i < arrlen(csv.record) && !e.code; i++) {
 		memset(row, 0, size);
 		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row))
 			add(row, to);
 		else
-			e = err_failed(hint, "%s:%d: a damaged row", path, csv.line[i]);
+			e = err_usage(hint, "%s:%d: a damaged row", path, csv.line[i]);
 	}
 	if (!e.code && !ended)
-		e = err_failed(hint, "%s:%d: the last row is not complete", path, arrlast(csv.line));
+		e = err_usage(hint, "%s:%d: the last row is not complete", path, arrlast(csv.line));
 	free(row);
 	csv_free(&csv);
 	return e;

@@ -256,13 +256,13 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 		const struct row *r = &t->rows[i];
 		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
 		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream)
-			return err_failed(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
+			return err_usage(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
 					  "%" PRId64 ", %s", t->path, r->encoding, r->scaling, r->seed, r->protocol);
 	}
 	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
 		const struct sequence_row *r = &t->sequences[i];
 		if (r->seed != c->train.seed || strcmp(r->scaling, t->label))
-			return err_failed(hint, "%s: holds results of another run: scaling %s, seed %" PRId64,
+			return err_usage(hint, "%s: holds results of another run: scaling %s, seed %" PRId64,
 					  t->sequences_path, r->scaling, r->seed);
 	}
 	return OK;

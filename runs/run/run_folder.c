@@ -135,6 +135,8 @@ static struct err check_finished(const char *folder, const char *path)
 	if (!strcmp(status, "absent"))
 		return err_usage("Give the folder that `ropewalk train` made, or the model.safetensors in it.",
 				 "%s: not a run: %s has no %s", path, folder, RUN_RECORD);
+	if (!strcmp(status, "a study"))
+		return err_usage("Name one of the runs' folders in it.", "%s: is a study, not a run", folder);
 	if (!strcmp(status, "damaged")) {
 		json_t *record;
 		TRY(run_record_read(folder, &record));
@@ -143,7 +145,7 @@ static struct err check_finished(const char *folder, const char *path)
 	if (strcmp(status, "finished"))
 		return err_usage(!strcmp(status, "running") ? "Wait until it has finished, or train again with --force."
 							    : "Train it again with --force.",
-				 "%s: no model to evaluate: the run's status is %s", folder, status);
+				 "%s: has no finished model: the run's status is %s", folder, status);
 	return OK;
 }
 

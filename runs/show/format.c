@@ -4,6 +4,7 @@
 
 struct rendering {
 	const char *heading; /* takes the folder; NULL: not made of sheets */
+	void (*escape)(const char *text, struct text_builder *b);
 	void (*sheet)(const struct sheet *s, struct text_builder *b);
 	const char *before_notes, *note, *after_notes; /* `note` stands before each line */
 };
@@ -13,10 +14,15 @@ static void text(const struct sheet *s, struct text_builder *b)
 	sheet_text(s, sheet_colour(), b);
 }
 
+static void plain(const char *name, struct text_builder *b)
+{
+	text_add(b, "%s", name);
+}
+
 static const struct rendering renderings[] = {
-	[FORMAT_TEXT] = { "study %s\n\n", text, "", "", "" },
-	[FORMAT_MD] = { "## study %s\n\n", sheet_markdown, "```\n", "", "```\n" },
-	[FORMAT_LATEX] = { "%% study %s, for \\usepackage{booktabs}\n", sheet_latex, "", "% ", "" },
+	[FORMAT_TEXT] = { "study %s\n\n", plain, text, "", "", "" },
+	[FORMAT_MD] = { "## study %s\n\n", markdown_escape, sheet_markdown, "```\n", "", "```\n" },
+	[FORMAT_LATEX] = { "%% study %s, for \\usepackage{booktabs}\n", plain, sheet_latex, "", "% ", "" },
 };
 
 static const struct rendering *rendering_of(enum format format)
@@ -32,7 +38,10 @@ bool format_sheets(enum format format)
 
 void format_heading(enum format format, const char *folder, struct text_builder *b)
 {
-	text_add(b, rendering_of(format)->heading, folder);
+	struct text_builder name = { 0 };
+	rendering_of(format)->escape(folder, &name);
+	text_add(b, rendering_of(format)->heading, name.data);
+	text_builder_free(&name);
 }
 
 void format_sheet(enum format format, const struct sheet *s, struct text_builder *b)

@@ -1,5 +1,6 @@
 #include "runs/show/notes.h"
 
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "runs/progress.h"
@@ -9,7 +10,9 @@
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void flush(struct text_builder *paragraph, struct text_builder *b)
@@ -118,6 +121,35 @@ static void stream_warning(const struct results *r, struct text_builder *b)
 				  "what was chosen on stream report.");
 }
 
+static bool is_cell(const struct results *r, const char *path)
+{
+	for (int i = 0; i < arrlen(r->cell); i++)
+		if (!strcmp(r->cell[i].folder, path))
+			return true;
+	return false;
+}
+
+/* Finished models in the folder that the study does not ask for: its `study` was narrowed, or cut off. */
+static void strangers_warning(const struct results *r, struct text_builder *b)
+{
+	struct text_builder p = { 0 };
+	int count = 0;
+	DIR *directory = opendir(r->folder);
+	for (struct dirent *e; directory && (e = readdir(directory));) {
+		char *path = io_join(r->folder, e->d_name);
+		if (*e->d_name != '.' && !is_cell(r, path) && !strcmp(run_folder_status(path), "finished"))
+			count++;
+		free(path);
+	}
+	if (directory)
+		closedir(directory);
+	text_add(&p, "warning: %d finished models in %s are not of this study: it asks for less than it did, or its file "
+		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, r->folder);
+	if (count)
+		flush(&p, b);
+	text_builder_free(&p);
+}
+
 void notes_warnings(const struct results *r, struct text_builder *b)
 {
 	stream_warning(r, b);
@@ -125,6 +157,7 @@ void notes_warnings(const struct results *r, struct text_builder *b)
 		floor_line(r, cells, true, b);
 	diverged_line(r, b);
 	versions_warning(r, b);
+	strangers_warning(r, b);
 	notes_ramp_warnings(r, b);
 }
 

@@ -139,6 +139,13 @@ static struct err print_one(const struct print_study *s, const struct print_opti
 	return e;
 }
 
+struct err print_options_check(const struct config *c, const struct print_options *o)
+{
+	if (*o->against || !config_given(c, "against"))
+		return OK;
+	return err_usage("Give a row: a scaling's label, or a row's as the table shows it.", "--against: is empty");
+}
+
 struct err print_check(const struct print_study *s, const struct print_options *o)
 {
 	const struct results r = { .study = s->study, .grid = s->grid, .folder = s->folder };

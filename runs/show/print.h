@@ -27,6 +27,9 @@ struct print_study {
  * stderr. CSV has one header, JSON one array of studies. */
 struct err print_studies(const struct print_study *study, int count, const struct print_options *o);
 
+/* Refuses `--against=` without a row, which a script's empty variable would leave. */
+struct err print_options_check(const struct config *c, const struct print_options *o);
+
 /* Do the options make sense for this study, whatever it has computed so far? */
 struct err print_check(const struct print_study *study, const struct print_options *o);
 

@@ -1,6 +1,7 @@
 #include "runs/show/results.h"
 
 #include "eval/tally.h"
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "runs/run/run_folder.h"
@@ -140,7 +141,9 @@ static const struct sequence_row *sequences_of(const struct results *r, int cell
 	if (!s->read) {
 		char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling],
 					    true);
-		struct err e = sequence_rows_read(path, &s->row);
+		struct err e = io_exists(path) ? sequence_rows_read(path, &s->row)
+					       : err_failed("`ropewalk study` and `ropewalk eval` make it again.",
+							    "%s: is missing", path);
 		if (e.code && !r->late->code)
 			*r->late = e;
 		free(path);

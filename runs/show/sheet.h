@@ -38,6 +38,9 @@ void sheet_markdown(const struct sheet *s, struct text_builder *b);
 /* A `table` with booktabs' rules. */
 void sheet_latex(const struct sheet *s, struct text_builder *b);
 
+/* Text with what Markdown takes for markup escaped. Appends. */
+void markdown_escape(const char *text, struct text_builder *b);
+
 /* Is stdout a terminal that may be coloured? NO_COLOR (no-color.org) and TERM=dumb say no. */
 bool sheet_colour(void);
 

@@ -6,8 +6,7 @@
 
 /* Renderings for documents: Markdown and LaTeX. */
 
-/* Text with the characters of `special` escaped by a backslash; what a markup cannot escape so is replaced. */
-static void markdown_escape(const char *text, struct text_builder *b)
+void markdown_escape(const char *text, struct text_builder *b)
 {
 	for (const char *s = text; *s; s++)
 		text_add(b, strchr("|*_<`\\", *s) ? "\\%c" : "%c", *s);

@@ -45,13 +45,22 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 	return found == eval_group_names(task_of(&c->config.data.task), name);
 }
 
+/* Its rows, none if those by sequence have gone: an evaluation makes both. */
+static struct err read_rows(const struct cell *c, const char *folder, int scaling, struct row **rows)
+{
+	char *path = cell_csv(c, folder, scaling);
+	char *sequences = run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], true);
+	struct err e = io_exists(sequences) ? rows_read(path, rows) : OK;
+	free(path);
+	free(sequences);
+	return e;
+}
+
 /* Marks the lengths that one scaling lacks. */
 static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
 {
 	struct row *rows = NULL;
-	char *path = cell_csv(c, p->path, scaling);
-	struct err e = all ? OK : rows_read(path, &rows);
-	free(path);
+	struct err e = all ? OK : read_rows(c, p->path, scaling, &rows);
 	for (int i = 0; i < c->lengths && !e.code; i++) {
 		if (!cell_possible(c, scaling, c->length[i]))
 			continue;

@@ -92,6 +92,16 @@ static bool has_file(const char *folder, const char *name)
 	return there;
 }
 
+static bool empty_file(const char *folder, const char *name)
+{
+	char *path = io_join(folder, name), *text = NULL;
+	size_t size = 0;
+	struct err e = io_read(path, &text, &size);
+	free(text);
+	free(path);
+	return !e.code && !size;
+}
+
 static bool is_empty(const char *folder)
 {
 	bool empty = true;
@@ -142,7 +152,7 @@ struct err study_folder_continues(const char *folder, const struct grid *g)
 	static const char hint[] = "Give another --out, or --force to make this the folder's study (the runs stay).";
 	struct study s;
 	struct grid own;
-	if (!has_file(folder, STUDY_FILE))
+	if (!has_file(folder, STUDY_FILE) || empty_file(folder, STUDY_FILE))
 		return OK;
 	struct err e = study_folder_open(folder, &s, &own);
 	if (e.code) {
@@ -168,6 +178,8 @@ static struct err write_text(const char *folder, const char *name, const char *t
 struct err study_folder_write(const char *folder, const struct study *s, const char *command_line)
 {
 	struct text_builder study = { 0 }, command = { 0 };
+	/* Never empty, so that a file cut off is told from a study of defaults. */
+	text_add(&study, "# See runs/README.md.\n");
 	study_print(s, &study);
 	text_add(&command, "%s\n", command_line);
 	struct err e = io_make_folder(folder);
@@ -185,6 +197,9 @@ struct err study_folder_open(const char *folder, struct study *s, struct grid *g
 	if (!has_file(folder, STUDY_FILE))
 		return err_usage("Name a folder that `ropewalk study` made, as runs/out/scaling.",
 				 "%s: not a study's folder: there is no `" STUDY_FILE "` in it", folder);
+	if (empty_file(folder, STUDY_FILE))
+		return err_usage("`ropewalk study FILE --out=FOLDER` puts it back; finished models stay.",
+				 "%s/" STUDY_FILE ": is empty", folder);
 	char *path = io_join(folder, STUDY_FILE);
 	struct err e = study_read(path, s);
 	free(path);
