@@ -195,6 +195,18 @@ static void test_damaged_sequences(void **state)
 	free(path);
 }
 
+/* A file cut at a line's end, or edited: its rows no longer make the one beside it. */
+static void test_sequences_that_do_not_add_up(void **state)
+{
+	(void)state;
+	two_noisy_seeds((const double[]){ 1, 2, 3 });
+	write_sequences(0, 0, (const double[]){ 1, 2, 3.5 });
+	read_back();
+	results_summary(&results, 0, 0, 4, "recall");
+	assert_int_equal(results.late->code, ERR_USAGE);
+	assert_non_null(strstr(results.late->text, "do not add up"));
+}
+
 static void test_differences(void **state)
 {
 	(void)state;
@@ -211,6 +223,9 @@ static void test_differences(void **state)
 	assert_non_null(strstr(sheet.title, "same weights"));
 	sheet_free(&sheet);
 	assert_err(table_against_check(&results, "yarn"), ERR_USAGE, "no row of");
+	assert_ok(table_against_check(&results, "ntk(factor=auto)"));
+	assert_ok(table_against_check(&results, "none [1]"));
+	assert_err(table_against_check(&results, "ntk(factor=8)"), ERR_USAGE, "The rows are: none; ntk; window.");
 	assert_err(table_against_check(&results, "wndow"), ERR_USAGE, "Did you mean window?");
 	assert_ok(table_against_check(&results, ""));
 }
@@ -371,6 +386,9 @@ static void test_records(void **state)
 	records_json(&r, 0, &b);
 	assert_string_equal(b.data, "[\n  {\"name\": \"a \\\"b\\\"\\u000a\", \"x\": \"inf\", \"n\": null},\n"
 				    "  {\"name\": null, \"x\": null, \"n\": -3}\n]");
+	b.size = 0;
+	json_text(&b, "\303\251 \377 \303");
+	assert_string_equal(b.data, "\"\303\251 \\ufffd \\ufffd\"");
 	records_free(&r);
 	text_builder_free(&b);
 }
@@ -388,6 +406,7 @@ int main(void)
 		COMPARE_TEST(test_error_by_sequence),
 		COMPARE_TEST(test_opposite_errors),
 		COMPARE_TEST(test_damaged_sequences),
+		COMPARE_TEST(test_sequences_that_do_not_add_up),
 		COMPARE_TEST(test_differences),
 		COMPARE_TEST(test_against_another_encoding),
 		COMPARE_TEST(test_markdown),

@@ -118,6 +118,32 @@ static void refuses(const char *text, size_t size, const char *part)
 	arrfree(rows);
 }
 
+static void refuse_row(struct row row)
+{
+	struct row *rows = NULL;
+	row.task = "recall";
+	assert_ok(rows_write(path, &row, 1));
+	assert_err(rows_read(path, &rows), ERR_USAGE, ":2: a damaged row");
+	arrfree(rows);
+}
+
+/* Numbers that no evaluation gives are not averaged with the others. */
+static void test_impossible_rows(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct row row = example();
+		struct eval_cell *c = &row.cell;
+		c->perplexity = exp(c->nll) * (i == 3 ? 1.1 : 1);
+		c->accuracy = i == 0 ? 7 : c->accuracy;
+		c->nll = i == 1 ? -5 : c->nll;
+		c->nll_se = i == 2 ? -1 : c->nll_se;
+		c->exact = i == 4 ? 1.5 : c->exact;
+		row.length = i == 5 ? 0 : row.length;
+		refuse_row(row);
+	}
+}
+
 static void test_damaged_files(void **state)
 {
 	(void)state;
@@ -164,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_read_back), cmocka_unit_test(test_sequences_read_back),
 		cmocka_unit_test(test_columns),	       cmocka_unit_test(test_no_file_is_no_rows),
+		cmocka_unit_test(test_impossible_rows),
 		cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_fields),
 	};
 	return cmocka_run_group_tests_name("runs rows", tests, start, stop);

@@ -31,8 +31,10 @@ static struct err add_columns(const struct inspection *in, struct report *to, st
 static bool meet(double trained, double angle, double step, char word[REPORT_WORD])
 {
 	bool round = trained >= 2 * M_PI, new = !round && angle - trained > step * (1 - 1e-9);
-	if (round || new)
-		snprintf(word, REPORT_WORD, new ? "new" : "seen");
+	if (round)
+		snprintf(word, REPORT_WORD, "seen");
+	else if (new)
+		snprintf(word, REPORT_WORD, "new %.3g", trained > 0 ? angle / trained : angle);
 	else
 		snprintf(word, REPORT_WORD, "%.3g", trained > 0 ? angle / trained : 1);
 	return new;
@@ -84,8 +86,8 @@ struct err rope_inspect(const struct inspection *in, struct report *to)
 	fill_pairs(in, last, &a, &n);
 	report_note(to,
 		    "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
-		    "longest distance of training and of this length; new: training met no such angle; seen: it went "
-		    "round the circle; else angle / trained angle.");
+		    "longest distance of training and of this length; seen: training went round the circle; else angle "
+		    "/ trained angle, new where it met no such angle.");
 	report_note(to,
 		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
 		    "did not.",

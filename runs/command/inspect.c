@@ -98,7 +98,7 @@ const struct command command_inspect = {
 	.help = "the numbers of an encoding: frequencies, slopes, buckets, tables",
 	.more = "MODEL is the folder of a run or its model.safetensors, for learned tables.\n"
 		"Examples:\n  ropewalk inspect --encoding=rope --head-dim=32 --scaling=yarn --length=512\n"
-		"  ropewalk inspect runs/out/mine --format=json",
+		"  ropewalk inspect runs/out/rope-101 --format=json",
 	.most = 1,
 	.lists = LIST_MODEL | LIST_OWN,
 	.without = "layers|hidden|rms_eps|tied",

@@ -5,6 +5,7 @@
 #include "runs/options.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* The columns in order: name, kind, field. A column that is `optional` is empty where nothing was scored. */
@@ -152,9 +153,36 @@ static bool same_header(const struct column *c, char *const *field, int fields)
 	return !c[fields].name;
 }
 
+/* Can a row's numbers be? A file edited by hand is not to be averaged with the others. */
+static bool possible_row(const void *row)
+{
+	const struct row *r = row;
+	const struct eval_cell *c = &r->cell;
+	return r->train_length > 0 && r->length > 0 && r->multiple > 0 && r->factor > 0 && r->sequences > 0 &&
+	       c->scored >= 0 && c->nll > -1e-3 && c->nll_se >= 0 && c->accuracy >= 0 && c->accuracy <= 1 &&
+	       c->exact >= 0 && c->exact <= 1 && (!c->scored || fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll) ||
+						isinf(c->perplexity));
+}
+
+static bool possible_sequence_row(const void *row)
+{
+	const struct sequence_row *r = row;
+	return r->length > 0 && r->sequence >= 0 && r->sequence < r->sequences && r->tally.scored >= 0 &&
+	       r->tally.nll_sum > -1e-3 * ((double)r->tally.scored + 1) && r->tally.correct >= 0 &&
+	       r->tally.correct <= r->tally.scored;
+}
+
+static bool scored_column_empty(const struct column *c, char *const *field, bool scored)
+{
+	for (int i = 0; c[i].name; i++)
+		if (scored && c[i].optional && !*field[i])
+			return true;
+	return false;
+}
+
 /* Reads a file's records, header aside, and calls `add` with each row. */
 static struct err read_rows(const char *path, const struct column *c, size_t size,
-			    void (*add)(const void *row, void *to), void *to)
+			    bool (*possible)(const void *row), void (*add)(const void *row, void *to), void *to)
 {
 	char *text;
 	size_t length;
@@ -172,7 +200,8 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 	char *row = stb_reallocate(NULL, size);
 	for (ptrdiff_t i = 1; i < arrlen(csv.record) && !e.code; i++) {
 		memset(row, 0, size);
-		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row))
+		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row) && possible(row) &&
+		    !scored_column_empty(c, csv.record[i], c == row_columns && ((struct row *)row)->cell.scored > 0))
 			add(row, to);
 		else
 			e = err_usage(hint, "%s:%d: a damaged row", path, csv.line[i]);
@@ -191,7 +220,7 @@ static void add_row(const void *row, void *rows)
 
 struct err rows_read(const char *path, struct row **rows)
 {
-	return read_rows(path, row_columns, sizeof **rows, add_row, rows);
+	return read_rows(path, row_columns, sizeof **rows, possible_row, add_row, rows);
 }
 
 static void add_sequence_row(const void *row, void *rows)
@@ -201,7 +230,7 @@ static void add_sequence_row(const void *row, void *rows)
 
 struct err sequence_rows_read(const char *path, struct sequence_row **rows)
 {
-	return read_rows(path, sequence_columns, sizeof **rows, add_sequence_row, rows);
+	return read_rows(path, sequence_columns, sizeof **rows, possible_sequence_row, add_sequence_row, rows);
 }
 
 static struct err write_text(const char *path, struct text_builder *b)

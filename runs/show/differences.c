@@ -1,6 +1,7 @@
 #include "runs/show/table.h"
 
 #include "model/base/stb.h"
+#include "model/position/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,11 +18,40 @@ static bool labelled(const struct results *r, int cells, int scaling, const char
 	return same;
 }
 
+/* Is the scaling meant, however its options were written: in another order, or a default among them? */
+static bool means_scaling(const struct method *scaling, const char *text)
+{
+	struct text_builder one = { 0 }, other = { 0 };
+	struct method meant;
+	if (method_parse("scaling", scaling_at, text, &meant).code)
+		return false;
+	method_identity(scaling, &one);
+	method_identity(&meant, &other);
+	bool same = !strcmp(one.data, other.data);
+	text_builder_free(&one);
+	text_builder_free(&other);
+	return same;
+}
+
+/* A row's label as copied from a table, without the mark of its section, " [2]". Kept. */
+static const char *without_section(const char *label)
+{
+	char text[512];
+	size_t n = (size_t)snprintf(text, sizeof text, "%s", label);
+	if (n >= sizeof text)
+		return label;
+	char *mark = strrchr(text, '[');
+	if (n && text[n - 1] == ']' && mark && mark > text && mark[-1] == ' ')
+		mark[-1] = '\0';
+	return text_keep(text);
+}
+
 bool table_opponent(const struct results *r, const struct contender *row, const char *against, struct contender *out)
 {
+	against = without_section(against);
 	const struct cell *own = &r->grid->cell[results_first(r, row->cells)];
 	for (int i = 0; i < own->scalings; i++)
-		if (study_same_value(own->scaling_label[i], against)) {
+		if (means_scaling(&own->scaling[i], against)) {
 			*out = (struct contender){ row->cells, i, i >= own->scalings - own->references };
 			return true;
 		}
@@ -51,7 +81,17 @@ static struct err unknown_opponent(const struct results *r, const struct contend
 			arrput(label, c->label);
 	}
 	const char *nearest = nearest_name(against, next_label, label);
-	text_add(&b, nearest ? "Did you mean %s?" : "Give a scaling's label, or a row's, as the table shows it.", nearest);
+	if (nearest) {
+		text_add(&b, "Did you mean %s?", nearest);
+	} else {
+		text_add(&b, "The rows are: ");
+		for (int i = 0; i < arrlen(who); i++) {
+			const struct cell *c = &r->grid->cell[results_first(r, who[i].cells)];
+			text_add(&b, "%s%s%s%s", i ? "; " : "", c->label, *c->label ? ", " : "",
+				 c->scaling_label[who[i].scaling]);
+		}
+		text_add(&b, ".");
+	}
 	struct err e = err_usage(b.data, "--against: %.200s: no row of %s", against, r->folder);
 	text_builder_free(&b);
 	arrfree(label);
@@ -64,18 +104,27 @@ static char *next_line(struct sheet_cell *c)
 	return *c->line[1] ? *c->line[2] ? c->line[3] : c->line[2] : c->line[1];
 }
 
+/* As a perplexity, but a small ratio keeps two digits: x0.0032 is not x0.00. */
+static const char *ratio_text(double ratio, char text[SHORT_TEXT])
+{
+	if (ratio >= 0.0995)
+		return perplexity_text(ratio, text);
+	snprintf(text, SHORT_TEXT, "%#.2g", ratio);
+	return text;
+}
+
 static void fill_difference(const struct paired *p, struct sheet_cell *c)
 {
 	char a[SHORT_TEXT], b[SHORT_TEXT];
 	double ratio = exp(p->nll.mean), spread = p->seeds > 1 ? p->nll.sd / 2 : 0;
-	snprintf(c->line[0], SHEET_TEXT, "x%s / %+.1f", perplexity_text(ratio, a), 100 * p->accuracy);
+	snprintf(c->line[0], SHEET_TEXT, "x%s / %+.1f", ratio_text(ratio, a), 100 * p->accuracy);
 	c->heat = 0.5 + p->nll.mean / 4;
 	if (p->seeds >= INTERVAL_SEEDS)
-		snprintf(next_line(c), SHEET_TEXT, "[%s - %s]", perplexity_text(exp(p->nll.low), a),
-			 perplexity_text(exp(p->nll.high), b));
+		snprintf(next_line(c), SHEET_TEXT, "[%s - %s]", ratio_text(exp(p->nll.low), a),
+			 ratio_text(exp(p->nll.high), b));
 	else if (p->seeds > 1)
-		snprintf(next_line(c), SHEET_TEXT, "(%s - %s)", perplexity_text(exp(p->least), a),
-			 perplexity_text(exp(p->greatest), b));
+		snprintf(next_line(c), SHEET_TEXT, "(%s - %s)", ratio_text(exp(p->least), a),
+			 ratio_text(exp(p->greatest), b));
 	if (p->least == 0 && p->greatest == 0)
 		snprintf(next_line(c), SHEET_TEXT, "equal");
 	else

@@ -1,5 +1,6 @@
 #include "runs/show/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct rendering {
@@ -39,7 +40,13 @@ bool format_sheets(enum format format)
 void format_heading(enum format format, const char *folder, struct text_builder *b)
 {
 	struct text_builder name = { 0 };
-	rendering_of(format)->escape(folder, &name);
+	char *shown = strdup(folder);
+	BUG_IF(!shown, "out of memory for a name");
+	/* A newline would end LaTeX's comment, an escape would reach the terminal. */
+	for (char *s = shown; *s; s++)
+		*s = (unsigned char)*s < 0x20 ? '?' : *s;
+	rendering_of(format)->escape(shown, &name);
+	free(shown);
 	text_add(b, rendering_of(format)->heading, name.data);
 	text_builder_free(&name);
 }

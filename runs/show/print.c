@@ -67,10 +67,14 @@ static void json_notes(const struct results *r, struct text_builder *b)
 		struct text_builder line = { 0 };
 		int length = (int)strcspn(at, "\n");
 		text_add(&line, "%.*s", length, at);
+		at += length + (at[length] == '\n');
+		for (; !strncmp(at, "  ", 2); at += length + (at[length] == '\n')) { /* what was wrapped */
+			length = (int)strcspn(at, "\n");
+			text_add(&line, "%.*s", length - 1, at + 1);
+		}
 		text_add(b, "%s\n      ", begun ? "," : "");
 		json_text(b, line.data);
 		text_builder_free(&line);
-		at += length + (at[length] == '\n');
 	}
 	text_builder_free(&notes);
 }

@@ -96,6 +96,19 @@ void records_csv(const struct records *r, bool header, struct text_builder *b)
 	}
 }
 
+/* Bytes of the UTF-8 character that begins at s; 0: it is none, and JSON cannot hold it. */
+static int utf8_length(const unsigned char *s)
+{
+	int n = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+	for (int i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
+	    (*s == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
 void json_text(struct text_builder *b, const char *text)
 {
 	text_add(b, "\"");
@@ -104,8 +117,11 @@ void json_text(struct text_builder *b, const char *text)
 			text_add(b, "\\%c", *s);
 		else if (*s < 0x20)
 			text_add(b, "\\u%04x", *s);
+		else if (utf8_length(s))
+			text_add(b, "%.*s", utf8_length(s), (const char *)s);
 		else
-			text_add(b, "%c", *s);
+			text_add(b, "\\ufffd");
+		s += utf8_length(s) > 1 ? utf8_length(s) - 1 : 0;
 	}
 	text_add(b, "\"");
 }

@@ -121,6 +121,16 @@ static void add_row(struct summary *s, struct seed_numbers *n, const struct row 
 	n->nll_se += cell->nll_se;
 }
 
+/* The halves in each logit may leave the mean of accuracies near 0 or 1 outside of their interval. */
+static void hold_mean(struct summary *s)
+{
+	double mean = log(s->accuracy / (1 - s->accuracy));
+	if (s->done < 2)
+		return;
+	s->logit.low = fmin(s->logit.low, mean);
+	s->logit.high = fmax(s->logit.high, mean);
+}
+
 static void finish_means(struct summary *s, struct seed_numbers *n)
 {
 	if (s->done) {
@@ -129,6 +139,7 @@ static void finish_means(struct summary *s, struct seed_numbers *n)
 		s->perplexity = exp(s->nll.mean);
 		s->accuracy /= s->done;
 		s->floor /= s->done;
+		hold_mean(s);
 	}
 	arrfree(n->nll);
 	arrfree(n->logit);
@@ -152,21 +163,49 @@ static const struct sequence_row *sequences_of(const struct results *r, int cell
 	return s->row;
 }
 
+/* Rows by sequence that do not add up to their row: a copy cut at a line, or edited. Errors made of them would be wrong
+ * and look right. */
+static struct err not_its_sum(const struct results *r, int cell, int scaling, int length, const char *group)
+{
+	const struct cell *c = &r->grid->cell[cell];
+	char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling], true);
+	struct err e = err_usage("Remove it: `ropewalk study` and `ropewalk eval` make it again.",
+				 "%s: the rows of %s at length %d do not add up to that of the file beside it", path,
+				 group, length);
+	free(path);
+	return e;
+}
+
+/* Is the row of this sequence's? */
+static bool is_sequence_of(const struct sequence_row *s, const struct cell *c, int length, const char *group)
+{
+	return s->length == length && !strcmp(s->group, group) && s->eval_seed == c->config.eval.eval_seed &&
+	       s->sequences == c->config.eval.sequences && s->sequence < s->sequences;
+}
+
 void results_tally(const struct results *r, int cell, int scaling, double multiple, const char *group, double sign,
 		   struct eval_tally *tally)
 {
 	const struct cell *c = &r->grid->cell[cell];
+	const struct row *whole = results_find(r, cell, scaling, multiple, group);
 	const struct sequence_row *row = sequences_of(r, cell, scaling);
+	struct eval_tally sum = { 0 };
 	int length = length_at(c, multiple);
 	for (int i = 0; i < arrlen(row); i++) {
 		const struct sequence_row *s = &row[i];
-		if (s->length != length || strcmp(s->group, group) || s->eval_seed != c->config.eval.eval_seed ||
-		    s->sequences != c->config.eval.sequences || s->sequence < 0 || s->sequence >= s->sequences)
+		if (!is_sequence_of(s, c, length, group))
 			continue;
 		struct eval_tally *to = &tally[s->sequence];
 		to->scored += sign > 0 ? s->tally.scored : 0;
 		to->nll_sum += sign * s->tally.nll_sum;
+		sum.scored += s->tally.scored;
+		sum.nll_sum += s->tally.nll_sum;
 	}
+	double wanted = whole ? whole->cell.nll * (double)whole->cell.scored : sum.nll_sum;
+	bool adds_up = !whole || (sum.scored == whole->cell.scored &&
+				  (sum.nll_sum == wanted || fabs(sum.nll_sum - wanted) <= 1e-6 * (1 + fabs(wanted))));
+	if (!adds_up && !r->late->code)
+		*r->late = not_its_sum(r, cell, scaling, length, group);
 }
 
 /* Over the sequences, each one's NLL summed over the seeds. */

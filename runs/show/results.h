@@ -55,7 +55,7 @@ struct summary {
 	double least, greatest; /* of their perplexities */
 	double accuracy, floor; /* means */
 	struct interval nll;    /* t interval over seeds of the mean NLL, nats */
-	struct interval logit;  /* of the accuracy's empirical logit */
+	struct interval logit;  /* of the accuracy's empirical logit, made wide enough for the mean accuracy */
 	double nll_se;          /* error of the mean NLL that comes from the sequences: clustered by sequence, seeds given */
 	bool noisy;             /* it exceeds half the spread of the seeds (or there is one seed) */
 	int64_t scored;         /* tokens a seed */
