@@ -386,8 +386,8 @@ study: build/ropewalk | $(FIRST)
 	build/ropewalk study $(PRESET) $(OPTIONS)
 
 TEST_ENVIRONMENT = ROPEWALK_DOUBLE=build/ropewalk-double
-# Tests that run the programs, as users do, are the same in every variant.
-C_users := $(if $(C_tests),$(shell grep -l tests/program.h $(C_tests)))
+# Tests that run the float program, as users do, are the same in both variants; those that name the double one differ.
+C_users := $(if $(C_tests),$(shell grep -L ROPEWALK_DOUBLE $$(grep -l tests/program.h $(C_tests) /dev/null) /dev/null))
 test: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study)
 	@ROPEWALK=build/ropewalk $(TEST_ENVIRONMENT) tests/run $(TESTS_release) \
 		$(filter-out $(C_users:%.c=build/double/%),$(TESTS_double))
