@@ -1,5 +1,6 @@
 #include "runs/progress.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -53,6 +54,11 @@ void progress_show(struct progress *p, double share, const char *format, ...)
 	fprintf(stderr, p->terminal ? "\r%s: %s%s\033[K" : "%s: %s%s\n", p->what, note, left);
 	p->open = p->terminal;
 	fflush(stderr);
+}
+
+void progress_tokens(void *progress, int64_t done, int64_t total)
+{
+	progress_show(progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
 }
 
 void progress_end(struct progress *p)

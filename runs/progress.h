@@ -2,6 +2,7 @@
 #define ROPEWALK_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Progress on stderr: on a terminal one line that is rewritten, otherwise a line now and then. */
 
@@ -21,6 +22,9 @@ void progress_start(struct progress *p, const char *what);
 
 /* Shows "WHAT: NOTE, REMAINING left" if enough time has passed since the last; share is 0 .. 1 of the work. */
 void progress_show(struct progress *p, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same by tokens, as evaluations report them; `progress` is a struct progress. */
+void progress_tokens(void *progress, int64_t done, int64_t total);
 
 /* Would progress_show print now? Saves making the note. */
 bool progress_due(const struct progress *p);

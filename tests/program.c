@@ -208,3 +208,17 @@ void program_refuses(const char *line, const char *first, const char *second)
 	text_builder_free(&before);
 	text_builder_free(&after);
 }
+
+int program_setup(void **state)
+{
+	(void)state;
+	program_start();
+	return 0;
+}
+
+int program_teardown(void **state)
+{
+	(void)state;
+	program_stop();
+	return 0;
+}

@@ -10,6 +10,9 @@
 void program_start(void); /* makes the folder */
 void program_stop(void);  /* and removes it */
 
+int program_setup(void **state); /* the same as a test's set-up and tear-down */
+int program_teardown(void **state);
+
 /* One run. */
 struct program_run {
 	int code; /* exit code; -1 if a signal ended it */

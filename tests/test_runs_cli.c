@@ -22,13 +22,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static void test_bad_words(void **state)
 {
 	(void)state;
@@ -202,5 +195,5 @@ int main(void)
 		cmocka_unit_test(test_read_only_folder),
 		cmocka_unit_test(test_damaged_files),
 	};
-	return cmocka_run_group_tests_name("runs cli", tests, start, stop);
+	return cmocka_run_group_tests_name("runs cli", tests, start, program_teardown);
 }

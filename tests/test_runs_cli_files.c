@@ -300,20 +300,6 @@ static void test_help_of_every_command(void **state)
 	program_run_free(&all);
 }
 
-static int start(void **state)
-{
-	(void)state;
-	program_start();
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -341,9 +327,10 @@ int main(void)
 	char **files = test_files();
 	struct CMUnitTest *tests = NULL;
 	arrput(tests, ((struct CMUnitTest)cmocka_unit_test(test_matching)));
-	arrput(tests, ((struct CMUnitTest)cmocka_unit_test_setup_teardown(test_help_of_every_command, start, stop)));
+	arrput(tests, ((struct CMUnitTest)cmocka_unit_test_setup_teardown(test_help_of_every_command, program_setup,
+									  program_teardown)));
 	for (int i = 0; i < arrlen(files); i++)
-		arrput(tests, ((struct CMUnitTest){ files[i], test_file, start, stop, files[i] }));
+		arrput(tests, ((struct CMUnitTest){ files[i], test_file, program_setup, program_teardown, files[i] }));
 	if (!arrlen(files)) {
 		fprintf(stderr, "%s: no tests\n", FOLDER);
 		return 1;

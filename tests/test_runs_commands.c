@@ -19,13 +19,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static int count(const char *text, const char *part)
 {
 	int found = 0;
@@ -282,5 +275,5 @@ int main(void)
 		cmocka_unit_test(test_forward),
 		cmocka_unit_test(test_answers),
 	};
-	return cmocka_run_group_tests_name("runs commands", tests, start, stop);
+	return cmocka_run_group_tests_name("runs commands", tests, start, program_teardown);
 }

@@ -24,13 +24,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 /* What bash offers, a space before and behind each, for these words (as bash cuts them; quoted for a shell), of which
  * the last is being written. Free it. */
 static char *offers(const char *words)
@@ -218,5 +211,5 @@ int main(void)
 		cmocka_unit_test(test_words),	 cmocka_unit_test(test_lists_of_values), cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_scripts_parse),
 	};
-	return cmocka_run_group_tests_name("runs completion", tests, start, stop);
+	return cmocka_run_group_tests_name("runs completion", tests, start, program_teardown);
 }

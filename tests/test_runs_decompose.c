@@ -57,13 +57,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static int count(const char *text, const char *part)
 {
 	int found = 0;
@@ -432,5 +425,5 @@ int main(void)
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_writes_nothing),
 	};
-	return cmocka_run_group_tests_name("runs decompose", tests, start, stop);
+	return cmocka_run_group_tests_name("runs decompose", tests, start, program_teardown);
 }

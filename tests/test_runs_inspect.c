@@ -25,13 +25,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 /* ---- Asking. ---- */
 
 /* The JSON of a command line, which has to be valid. */
@@ -375,5 +368,5 @@ int main(void)
 		cmocka_unit_test(factor_of_one),      cmocka_unit_test(zones),
 		cmocka_unit_test(pairs_by_hand),
 	};
-	return cmocka_run_group_tests_name("inspect", tests, start, stop);
+	return cmocka_run_group_tests_name("inspect", tests, start, program_teardown);
 }

@@ -23,13 +23,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 /* A file as it is now, to compare with and to put back. */
 struct kept {
 	const char *name;
@@ -239,5 +232,5 @@ int main(void)
 		cmocka_unit_test(test_file_size_limit),
 		cmocka_unit_test(test_study_folder_damaged),
 	};
-	return cmocka_run_group_tests_name("runs safety", tests, start, stop);
+	return cmocka_run_group_tests_name("runs safety", tests, start, program_teardown);
 }

@@ -29,13 +29,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static const struct tensor *find(const struct safetensors *file, const char *name)
 {
 	const struct tensor *t = safetensors_find(file, name);
@@ -432,5 +425,5 @@ int main(void)
 		cmocka_unit_test(factor_of_one),   cmocka_unit_test(plain_products_and_masks),
 		cmocka_unit_test(length_and_output),
 	};
-	return cmocka_run_group_tests_name("scores", tests, start, stop);
+	return cmocka_run_group_tests_name("scores", tests, start, program_teardown);
 }

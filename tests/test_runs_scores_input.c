@@ -7,20 +7,6 @@
 
 /* What users get wrong with `scores`: the exit code, what the error says, and that nothing was written. */
 
-static int start(void **state)
-{
-	(void)state;
-	program_start();
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 static void add_heads_of(const char *name, int rank, int T, int D)
 {
 	scores_normal(name, 5, rank, 1, 2, T, D);
@@ -112,5 +98,5 @@ int main(void)
 		cmocka_unit_test(bad_files),
 		cmocka_unit_test(bad_words),
 	};
-	return cmocka_run_group_tests_name("input of scores", tests, start, stop);
+	return cmocka_run_group_tests_name("input of scores", tests, program_setup, program_teardown);
 }

@@ -23,13 +23,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	program_stop();
-	return 0;
-}
-
 /* Rows of one file of a run. */
 static struct row *read_rows(const char *run, int64_t stream, const char *label)
 {
@@ -211,5 +204,5 @@ int main(void)
 		cmocka_unit_test(test_study),
 		cmocka_unit_test(test_owner),
 	};
-	return cmocka_run_group_tests_name("runs stream", tests, start, stop);
+	return cmocka_run_group_tests_name("runs stream", tests, start, program_teardown);
 }

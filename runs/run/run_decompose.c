@@ -183,30 +183,19 @@ static struct decomposed *place_of_result(struct decompose_set *set, int subject
 	return &arrlast(set->decomposed);
 }
 
-/* One request's progress line. */
-struct watch {
-	struct progress progress;
-	char what[120];
-};
-
-static void show_progress(void *data, int64_t done, int64_t total)
-{
-	struct watch *w = data;
-	progress_show(&w->progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
-}
-
 /* Every length of one run under one scaling, appended to `result`. */
 static struct err run_lengths(const struct subject *s, int scaling, struct decomposition **result)
 {
 	for (int l = 0; l < s->lengths; l++) {
 		struct eval_request request = request_of(s, scaling, l);
 		struct decomposition d;
-		struct watch watch;
-		snprintf(watch.what, sizeof watch.what, "decompose %.40s %.40s at %d", run_folder_name(s->folder),
+		struct progress progress;
+		char what[120];
+		snprintf(what, sizeof what, "decompose %.40s %.40s at %d", run_folder_name(s->folder),
 			 label_of(&s->scaling[scaling]), s->length[l]);
-		progress_start(&watch.progress, watch.what);
-		struct err e = decompose_run(&request, l ? *result : NULL, show_progress, &watch, &d);
-		progress_end(&watch.progress);
+		progress_start(&progress, what);
+		struct err e = decompose_run(&request, l ? *result : NULL, progress_tokens, &progress, &d);
+		progress_end(&progress);
 		TRY(err_at(e, "%s", s->folder));
 		arrput(*result, d);
 	}

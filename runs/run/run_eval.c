@@ -187,18 +187,6 @@ static void put_sequence_rows(struct table *t, const struct run_evaluation *e, i
 		}
 }
 
-/* One evaluation's progress line. */
-struct watch {
-	struct progress progress;
-	char what[120];
-};
-
-static void show_progress(void *data, int64_t done, int64_t total)
-{
-	struct watch *w = data;
-	progress_show(&w->progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
-}
-
 /* The result of an earlier scaling that gives this length the same zones; NULL if there is none. */
 static const struct done *same_done(const struct run_evaluation *e, const struct work *w, int scaling, int length)
 {
@@ -230,13 +218,14 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	TRY(load_model(e, &w->model));
 	struct eval_request request = request_of(e, &w->model, scaling, length);
 	struct done done = { .scaling = scaling, .length = length };
-	struct watch watch;
-	snprintf(watch.what, sizeof watch.what, "eval %.40s %.40s at %d", run_folder_name(e->folder), t->label,
+	struct progress progress;
+	char what[120];
+	snprintf(what, sizeof what, "eval %.40s %.40s at %d", run_folder_name(e->folder), t->label,
 		 e->length[length]);
-	progress_start(&watch.progress, watch.what);
-	struct err error = eval_run(&request, show_progress, &watch, &done.result);
-	progress_end(&watch.progress);
-	t->seconds += clock_seconds() - watch.progress.start;
+	progress_start(&progress, what);
+	struct err error = eval_run(&request, progress_tokens, &progress, &done.result);
+	progress_end(&progress);
+	t->seconds += clock_seconds() - progress.start;
 	if (error.code) {
 		eval_result_free(&done.result);
 		return error;

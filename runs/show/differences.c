@@ -98,12 +98,6 @@ static struct err unknown_opponent(const struct results *r, const struct contend
 	return e;
 }
 
-/* The first free line below the first. */
-static char *next_line(struct sheet_cell *c)
-{
-	return *c->line[1] ? *c->line[2] ? c->line[3] : c->line[2] : c->line[1];
-}
-
 /* As a perplexity, but a small ratio keeps two digits: x0.0032 is not x0.00. */
 static const char *ratio_text(double ratio, char text[SHORT_TEXT])
 {
@@ -120,17 +114,17 @@ static void fill_difference(const struct paired *p, struct sheet_cell *c)
 	snprintf(c->line[0], SHEET_TEXT, "x%s / %+.1f", ratio_text(ratio, a), 100 * p->accuracy);
 	c->heat = 0.5 + p->nll.mean / 4;
 	if (p->seeds >= INTERVAL_SEEDS)
-		snprintf(next_line(c), SHEET_TEXT, "[%s - %s]", ratio_text(exp(p->nll.low), a),
+		snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s]", ratio_text(exp(p->nll.low), a),
 			 ratio_text(exp(p->nll.high), b));
 	else if (p->seeds > 1)
-		snprintf(next_line(c), SHEET_TEXT, "(%s - %s)", ratio_text(exp(p->least), a),
+		snprintf(sheet_line(c), SHEET_TEXT, "(%s - %s)", ratio_text(exp(p->least), a),
 			 ratio_text(exp(p->greatest), b));
 	if (p->least == 0 && p->greatest == 0)
-		snprintf(next_line(c), SHEET_TEXT, "equal");
+		snprintf(sheet_line(c), SHEET_TEXT, "equal");
 	else
-		snprintf(next_line(c), SHEET_TEXT, "wins %d of %d", p->wins, p->seeds);
+		snprintf(sheet_line(c), SHEET_TEXT, "wins %d of %d", p->wins, p->seeds);
 	if (p->nll_se > spread && ratio * p->nll_se >= 0.005)
-		snprintf(next_line(c), SHEET_TEXT, ratio * p->nll_se < 9.95 ? "+-%.2g eval" : "+-%.0f eval",
+		snprintf(sheet_line(c), SHEET_TEXT, ratio * p->nll_se < 9.95 ? "+-%.2g eval" : "+-%.0f eval",
 			 ratio * p->nll_se);
 }
 

@@ -20,6 +20,14 @@ struct sheet_row *sheet_add(struct sheet *s, const char *label)
 	return &arrlast(s->row);
 }
 
+char *sheet_line(struct sheet_cell *c)
+{
+	int line = 1;
+	while (line < SHEET_LINES - 1 && *c->line[line])
+		line++;
+	return c->line[line];
+}
+
 void sheet_free(struct sheet *s)
 {
 	for (int i = 0; i < arrlen(s->row); i++)

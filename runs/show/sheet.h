@@ -30,6 +30,8 @@ struct sheet {
 
 /* Adds a row of empty cells (no heat) and returns it, valid until the next. */
 struct sheet_row *sheet_add(struct sheet *s, const char *label);
+/* The first free line of a cell beneath its first; the last if there is none. */
+char *sheet_line(struct sheet_cell *c);
 void sheet_free(struct sheet *s);
 
 /* Aligned columns in lines of about PAGE_WIDTH; `colour` paints cells by heat (ANSI, 256 colours). Append. */

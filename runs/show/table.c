@@ -45,28 +45,19 @@ const char *table_label(const struct results *r, int cells, int scaling)
 	return kept;
 }
 
-/* The first free line of a cell. */
-static char *next_line(struct sheet_cell *c)
-{
-	int line = 1;
-	while (line < SHEET_LINES - 1 && *c->line[line])
-		line++;
-	return c->line[line];
-}
-
 static void add_range(const struct summary *s, struct sheet_cell *c)
 {
 	char a[SHORT_TEXT], b[SHORT_TEXT];
 	if (s->done < 2)
 		return;
 	if (s->done < INTERVAL_SEEDS) {
-		snprintf(next_line(c), SHEET_TEXT, "(%s - %s)", perplexity_text(s->least, a),
+		snprintf(sheet_line(c), SHEET_TEXT, "(%s - %s)", perplexity_text(s->least, a),
 			 perplexity_text(s->greatest, b));
 		return;
 	}
-	snprintf(next_line(c), SHEET_TEXT, "[%s - %s]", perplexity_text(fmax(exp(s->nll.low), s->floor), a),
+	snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s]", perplexity_text(fmax(exp(s->nll.low), s->floor), a),
 		 perplexity_text(exp(s->nll.high), b));
-	snprintf(next_line(c), SHEET_TEXT, "[%s - %s %%]", accuracy_text(logistic(s->logit.low), a),
+	snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s %%]", accuracy_text(logistic(s->logit.low), a),
 		 accuracy_text(logistic(s->logit.high), b));
 }
 
@@ -80,7 +71,7 @@ static void add_remarks(const struct summary *s, struct sheet_cell *c)
 	if (s->done < s->seeds)
 		snprintf(seeds, sizeof seeds, "%d of %d seeds", s->done, s->seeds);
 	if (*noise || *seeds)
-		snprintf(next_line(c), SHEET_TEXT, "%.30s%s%.28s", noise, *noise && *seeds ? ", " : "", seeds);
+		snprintf(sheet_line(c), SHEET_TEXT, "%.30s%s%.28s", noise, *noise && *seeds ? ", " : "", seeds);
 }
 
 static void found_cell(const struct summary *s, bool warn, double V, struct sheet_cell *c)
