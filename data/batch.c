@@ -1,5 +1,6 @@
 #include "data/batch.h"
 
+#include "model/base/phase.h"
 #include "model/base/threads.h"
 
 #include <string.h>
@@ -64,6 +65,7 @@ struct making {
 static void make_one(int index, int thread, void *data)
 {
 	(void)thread;
+	phase_enter(PHASE_DATA);
 	const struct making *making = data;
 	const struct batch_source *from = &making->batch->source;
 	struct sequence s = batch_sequence(making->batch, index);

@@ -1,6 +1,7 @@
 #include "model/attention.h"
 
 #include "model/attention_tile.h"
+#include "model/base/phase.h"
 #include "model/base/threads.h"
 
 #include <math.h>
@@ -103,6 +104,7 @@ static void forward_job(int index, int thread, void *data)
 	const struct zone *z = &job->a->zones->zone[job->a->group];
 	struct attention_head head = attention_head(job->a, job->l, index, thread);
 	bool centred = job->a->place->position->centred;
+	phase_enter(PHASE_ATTENTION);
 	if (!centred)
 		attention_enter_keys(&head, 0);
 	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
@@ -140,6 +142,7 @@ static void backward_job(int index, int thread, void *data)
 	struct job *job = data;
 	const struct zone *z = &job->a->zones->zone[job->a->group];
 	struct attention_head head = attention_head(job->a, job->l, index, thread);
+	phase_enter(PHASE_ATTENTION_BACK);
 	attention_head_gradients(&head, job->d_output, job->d_qkv, job->d_gate, index);
 	if (job->a->group == 0)
 		clear_head(&head, job, index);

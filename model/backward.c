@@ -1,3 +1,4 @@
+#include "model/base/phase.h"
 #include "model/base/threads.h"
 #include "model/base/vec.h"
 #include "model/embedding.h"
@@ -48,6 +49,7 @@ static void head_chunk(int chunk, int thread, void *data)
 	int rows = chunk_rows((size_t)t->R, chunk, &first), C = (int)t->C;
 	real *d_logits = t->probability + first * V;
 	double *d_norm = norm_slot(t, chunk, 0);
+	phase_enter(PHASE_HEAD);
 	cross_entropy_back(rows, (int)V, t->row_target + first, 1 / (double)t->scored, d_logits);
 	linear_back_input(rows, C, (int)V, d_logits, (int)V, p->value + l->head, 0, s->normed, C);
 	memset(t->d_x + first * t->C, 0, (size_t)rows * t->C * sizeof(real));
@@ -60,6 +62,7 @@ static void head_weight_block(int block, int thread, void *data)
 	struct pass *p = data;
 	struct transformer *t = p->t;
 	int V = t->model->V, C = (int)t->C, first = block * WEIGHT_BLOCK, last = first + WEIGHT_BLOCK;
+	phase_enter(PHASE_HEAD);
 	(void)thread;
 	linear_back_weight(t->R, C, t->probability, V, t->head_normed, C, first, last < V ? last : V,
 			   p->gradient + t->model->layout.head);

@@ -1,3 +1,4 @@
+#include "model/base/phase.h"
 #include "model/base/threads.h"
 #include "model/base/vec.h"
 #include "model/embedding.h"
@@ -114,6 +115,7 @@ static void head_chunk(int chunk, int thread, void *data)
 	int rows = chunk_rows((size_t)t->R, chunk, &first), C = (int)t->C;
 	real *normed = t->gradients ? t->head_normed + first * t->C : s->normed;
 	real *logits = t->gradients ? t->probability + first * V : s->logits;
+	phase_enter(PHASE_HEAD);
 	rmsnorm(rows, C, t->model->options.rms_eps, t->x + first * t->C, p->value + l->norm, normed,
 		t->gradients ? t->head_rstd + first : s->rstd);
 	linear(rows, C, (int)V, normed, C, p->value + l->head, 0, logits, (int)V);

@@ -40,8 +40,8 @@ const char *version_flags(void)
 const char *version_machine(char text[192])
 {
 	struct blas_report blas = blas_report();
-	snprintf(text, 192, "threads %d (OpenMP %s), %s core %s %s, %s", threads_count(),
-		 threads_openmp() ? "yes" : "no", blas.library, blas.core, blas.flavour, REAL_NAME);
+	snprintf(text, 192, "threads %d (OpenMP %s), %s core %s %s, %s, products %s", threads_count(),
+		 threads_openmp() ? "yes" : "no", blas.library, blas.core, blas.flavour, REAL_NAME, blas.products);
 	return text;
 }
 
@@ -58,10 +58,11 @@ void version_print(FILE *to)
 json_t *version_json(void)
 {
 	struct blas_report blas = blas_report();
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:{s:s, s:s, s:s}}", "version", version_number(),
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:{s:s, s:s, s:s, s:s}}", "version", version_number(),
 			      "commit", version_commit(), "compiler", version_compiler(), "flags", version_flags(),
 			      "real", REAL_NAME, "openmp", threads_openmp(), "threads", threads_count(), "blas",
-			      "library", blas.library, "core", blas.core, "flavour", blas.flavour);
+			      "library", blas.library, "core", blas.core, "flavour", blas.flavour,
+			      "products", blas.products);
 	BUG_IF(!o, "the version is not UTF-8");
 	return o;
 }

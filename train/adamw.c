@@ -1,5 +1,6 @@
 #include "train/adamw.h"
 
+#include "model/base/phase.h"
 #include "model/base/threads.h"
 #include "model/base/vec.h"
 
@@ -58,6 +59,7 @@ struct norm_spans {
 static void sum_span(int index, int thread, void *data)
 {
 	(void)thread;
+	phase_enter(PHASE_OPTIMISER);
 	struct norm_spans *n = data;
 	n->sum[index] = vec_sum_squares(n->gradient + n->span[index].offset, n->span[index].size);
 }
@@ -145,6 +147,7 @@ struct update_spans {
 static void update_span(int index, int thread, void *data)
 {
 	(void)thread;
+	phase_enter(PHASE_OPTIMISER);
 	const struct update_spans *u = data;
 	const struct span *span = &u->span[index];
 	size_t at = span->offset;

@@ -16,52 +16,64 @@
 #define SELF_TEST_TOLERANCE 2e-5
 #endif
 
-enum kind { NT, NN, TN };
+static enum blas_products products_ = PRODUCTS_OWN;
+
+void blas_use(enum blas_products products)
+{
+	products_ = products;
+}
+
+void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int lda, const real *b, int ldb, real beta,
+		  real *c, int ldc)
+{
+	GEMM(CblasRowMajor, kind == BLAS_TN ? CblasTrans : CblasNoTrans, kind == BLAS_NT ? CblasTrans : CblasNoTrans, m,
+	     n, k, 1, a, lda, b, ldb, beta, c, ldc);
+}
 
 /* The library's product. Its own clearing of C takes longer than doing so here and letting it add. */
-static void library(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+static void library(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
 		    real beta, real *c, int ldc)
 {
 	for (int i = 0; beta == 0 && i < m; i++)
 		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
-	GEMM(CblasRowMajor, kind == TN ? CblasTrans : CblasNoTrans, kind == NT ? CblasTrans : CblasNoTrans, m, n, k,
+	GEMM(CblasRowMajor, kind == BLAS_TN ? CblasTrans : CblasNoTrans, kind == BLAS_NT ? CblasTrans : CblasNoTrans, m, n, k,
 	     alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
 }
 
 /* Ours, for beta 0 or 1. */
-static void ours(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+static void ours(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
 		 real beta, real *c, int ldc)
 {
-	size_t row = kind == TN ? 1 : (size_t)lda, column = kind == TN ? (size_t)lda : 1;
-	if (kind == NT)
+	size_t row = kind == BLAS_TN ? 1 : (size_t)lda, column = kind == BLAS_TN ? (size_t)lda : 1;
+	if (kind == BLAS_NT)
 		product_transposed(m, n, k, alpha, a, row, b, ldb, beta != 0, c, ldc);
 	else
 		product(m, n, k, alpha, a, row, column, b, ldb, beta != 0, c, ldc);
 }
 
-static void multiply(enum kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
 		     real beta, real *c, int ldc)
 {
-	bool suits = (beta == 0 || beta == 1) && product_suits(m, n, k);
+	bool suits = products_ == PRODUCTS_OWN && (beta == 0 || beta == 1) && product_suits(m, n, k);
 	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	multiply(NT, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(BLAS_NT, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	multiply(NN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(BLAS_NN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc)
 {
-	multiply(TN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	multiply(BLAS_TN, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 struct blas_report blas_report(void)
@@ -74,13 +86,14 @@ struct blas_report blas_report(void)
 	snprintf(r.core, sizeof r.core, "%s", openblas_get_corename());
 	int parallel = openblas_get_parallel();
 	snprintf(r.flavour, sizeof r.flavour, "%s", parallel >= 0 && parallel < 3 ? flavours[parallel] : "unknown");
+	snprintf(r.products, sizeof r.products, "%s", products_ == PRODUCTS_OWN ? "own" : "library");
 	return r;
 }
 
 static const char *const product_name[] = { "A B^T", "A B", "A^T B" };
 
 enum { KINDS = 3, SOURCES = 2 };
-static void (*const source[SOURCES])(enum kind, int, int, int, real, const real *, int, const real *, int, real, real *,
+static void (*const source[SOURCES])(enum blas_kind, int, int, int, real, const real *, int, const real *, int, real, real *,
 				     int) = { library, ours };
 
 struct self_test {
@@ -98,11 +111,11 @@ static void fill(real *x, int n, unsigned seed)
 
 /* Greatest error of one product with C = 0.5 op(A) op(B) + beta C, relative to sqrt(k). The rows have gaps, and with
  * beta = 0 the old C is NaN, which must not shine through. */
-static double product_error(int which, enum kind kind, int m, int n, int k, real beta)
+static double product_error(int which, enum blas_kind kind, int m, int n, int k, real beta)
 {
 	enum { ROOM = 160 * 160 };
 	static _Thread_local real a[ROOM], b[ROOM], c[ROOM];
-	int lda = (kind == TN ? m : k) + 3, ldb = (kind == NT ? k : n) + 1, ldc = n + 2;
+	int lda = (kind == BLAS_TN ? m : k) + 3, ldb = (kind == BLAS_NT ? k : n) + 1, ldc = n + 2;
 	fill(a, ROOM, 1u + (unsigned)m);
 	fill(b, ROOM, 7u + (unsigned)n);
 	for (int i = 0; i < m * ldc; i++)
@@ -113,8 +126,8 @@ static double product_error(int which, enum kind kind, int m, int n, int k, real
 		for (int j = 0; j < n; j++) {
 			double sum = 0;
 			for (int p = 0; p < k; p++)
-				sum += (double)a[kind == TN ? p * lda + i : i * lda + p] *
-				       (double)b[kind == NT ? j * ldb + p : p * ldb + j];
+				sum += (double)a[kind == BLAS_TN ? p * lda + i : i * lda + p] *
+				       (double)b[kind == BLAS_NT ? j * ldb + p : p * ldb + j];
 			double error = fabs((double)c[i * ldc + j] - 0.5 * sum - 0.25 * (double)beta) / sqrt(k);
 			if (!(error <= worst))
 				worst = error;
@@ -130,7 +143,7 @@ static void self_test_one(int test, int thread, void *data)
 	(void)thread;
 	for (int i = 0; i < (int)(sizeof size / sizeof size[0]); i++)
 		for (int beta = 0; beta < 2; beta++) {
-			double error = product_error(test / KINDS, (enum kind)(test % KINDS), size[i][0], size[i][1],
+			double error = product_error(test / KINDS, (enum blas_kind)(test % KINDS), size[i][0], size[i][1],
 						     size[i][2], (real)beta);
 			if (!(error <= t->worst[test]))
 				t->worst[test] = error;

@@ -18,13 +18,24 @@ void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real
 void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc);
 
+/* Whose products these are: our own where they are faster, or the library's everywhere. The bits differ. Not inside a
+ * parallel region. */
+enum blas_products { PRODUCTS_OWN, PRODUCTS_LIBRARY };
+void blas_use(enum blas_products products);
+
+/* The library's product as any caller of it would have it, C = op(A) op(B) + beta C: what a benchmark compares with. */
+enum blas_kind { BLAS_NT, BLAS_NN, BLAS_TN };
+void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int lda, const real *b, int ldb, real beta,
+		  real *c, int ldc);
+
 /* Sets BLAS to one thread, then starts ours (threads_start), in that order, and checks every kind of product above on
  * sizes with and without remainders against plain loops: some builds compute wrong results on some processors. */
 struct err blas_start(int threads);
 
-/* What computes here, for records: library and version, processor core the kernels are made for, threading flavour. */
+/* What computes here, for records: library and version, processor core the kernels are made for, threading flavour, and
+ * whose products are used ("own", "library"). */
 struct blas_report {
-	char library[48], core[48], flavour[16];
+	char library[48], core[48], flavour[16], products[16];
 };
 struct blas_report blas_report(void);
 

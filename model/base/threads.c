@@ -3,6 +3,7 @@
 #include "threads.h"
 
 #include "err.h"
+#include "phase.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -97,7 +98,7 @@ int threads_count(void)
 	return count_;
 }
 
-static int self(void)
+int threads_self(void)
 {
 #ifdef _OPENMP
 	return omp_get_thread_num();
@@ -135,12 +136,14 @@ static bool inside_loop(void)
  * loop, and a slow core holds no one up. */
 static void work(int thread, void (*body)(int index, int thread, void *data), void *data)
 {
+	enum phase before = phase_enter(PHASE_ELEMENTWISE);
 	for (int turn = 0; turn < count_; turn++) {
 		struct share *s = &share_[(thread + turn) % count_];
 		int index;
 		while ((index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
 			body(index, thread, data);
 	}
+	phase_enter(before);
 }
 
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
@@ -151,5 +154,5 @@ void threads_each(int count, void (*body)(int index, int thread, void *data), vo
 		share_[t].end = (int)((int64_t)count * (t + 1) / count_);
 	}
 #pragma omp parallel num_threads(count_)
-	work(self(), body, data);
+	work(threads_self(), body, data);
 }

@@ -13,6 +13,7 @@
 int threads_start(int count);
 
 int threads_count(void);   /* in force */
+int threads_self(void);    /* the calling thread, 0 .. count - 1; 0 outside of threads_each */
 bool threads_openmp(void); /* was the program built with OpenMP? */
 
 /* Calls body(index, thread, data) for every index of 0 .. count - 1; each thread has a share of neighbouring ones and

@@ -65,6 +65,7 @@ struct scope command_scope(const struct command *c)
 struct err command_start(const struct config *c)
 {
 	char machine[192];
+	blas_use((enum blas_products)c->run.products);
 	TRY(blas_start((int)c->run.threads));
 	fprintf(stderr, "%s\n", version_machine(machine));
 	return OK;
