@@ -1,6 +1,5 @@
 #include "model/attention_tile.h"
 
-#include "model/base/blas.h"
 #include "model/base/vec.h"
 
 #include <math.h>
@@ -26,7 +25,6 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 {
 	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, T = (size_t)a->T;
 	size_t together = (size_t)a->zones->together;
-	bool hooked = a->place->position->logits;
 	*t = (struct attention_thread){ 0 };
 	t->logits = ARENA_TAKE(arena, real, tile);
 	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
@@ -40,9 +38,12 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->carry = ARENA_TAKE(arena, real, (size_t)QUERY_BLOCK * (size_t)a->carry_reals);
 	t->low = ARENA_TAKE(arena, int, QUERY_BLOCK);
 	t->high = ARENA_TAKE(arena, int, QUERY_BLOCK);
+	t->columns = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
+	t->read = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
+	t->rows = ARENA_TAKE(arena, struct span, (size_t)COLUMN_BLOCKS);
 	if (!a->gradients)
 		return;
-	t->raw = ARENA_TAKE(arena, real, hooked ? tile : 0);
+	t->raw = ARENA_TAKE(arena, real, a->place->position->logits_back_reads_raw ? tile : 0);
 	t->d_logits = ARENA_TAKE(arena, real, tile);
 	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
 	t->d_k = ARENA_TAKE(arena, real, a->rotates ? together * T * D : 0);
@@ -207,6 +208,47 @@ static int visible(struct attention_head *h, const struct block *b, int zone, in
 	return columns;
 }
 
+/* Columns that any row of first .. last - 1 sees, in whole blocks. */
+static struct span columns_seen(const struct attention_thread *s, int first, int last, int columns)
+{
+	int low = KEY_BLOCK, high = 0;
+	for (int r = first; r < last; r++) {
+		if (s->low[r] >= s->high[r])
+			continue;
+		low = s->low[r] < low ? s->low[r] : low;
+		high = s->high[r] > high ? s->high[r] : high;
+	}
+	low = low / PRODUCT_COLUMNS * PRODUCT_COLUMNS;
+	high = (high + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS * PRODUCT_COLUMNS;
+	return low < high ? (struct span){ low, high < columns ? high : columns } : (struct span){ 0, 0 };
+}
+
+/* The same by blocks of rows and of columns, so that products leave out what no row of a block sees. */
+static void span_blocks(struct attention_thread *s, int rows, int columns)
+{
+	int row_blocks = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
+	int column_blocks = (columns + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
+	for (int c = 0; c < column_blocks; c++)
+		s->rows[c] = (struct span){ rows, 0 };
+	for (int b = 0; b < row_blocks; b++) {
+		int first = b * PRODUCT_ROWS, last = first + PRODUCT_ROWS < rows ? first + PRODUCT_ROWS : rows;
+		struct span seen = s->columns[b] = s->read[b] = columns_seen(s, first, last, columns);
+		for (int c = seen.from / PRODUCT_ROWS; c * PRODUCT_ROWS < seen.to; c++) {
+			s->rows[c].from = first < s->rows[c].from ? first : s->rows[c].from;
+			s->rows[c].to = last;
+		}
+	}
+	/* A product over a block of columns reads all of it, of every row in between. */
+	for (int c = 0; c < column_blocks; c++)
+		for (int r = s->rows[c].from; r < s->rows[c].to; r += PRODUCT_ROWS) {
+			struct span *read = &s->read[r / PRODUCT_ROWS];
+			int first = c * PRODUCT_ROWS, last = first + PRODUCT_ROWS;
+			last = last < columns ? last : columns;
+			read->from = first < read->from ? first : read->from;
+			read->to = last > read->to ? last : read->to;
+		}
+}
+
 /* Sets up the tile at (block, key) in one zone and computes its raw q.k; false if no row sees any of its keys. */
 static bool enter_tile(struct attention_head *h, const struct block *b, int zone, int key, bool backward,
 		       struct work *w)
@@ -235,9 +277,10 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 		t.k = keys_of(h, s->k, zone) + (size_t)key * (size_t)a->D;
 		t.k_stride = a->D;
 	}
+	span_blocks(s, t.rows, columns);
 	/* Without a hook of its own the encoding leaves the scale to the product. */
-	gemm_nt(t.rows, t.columns, t.D, a->place->position->logits ? 1 : a->scale, t.q, t.q_stride, t.k, t.k_stride, 0,
-		s->logits, TILE_STRIDE);
+	product_some_columns(t.rows, columns, t.D, a->place->position->logits ? 1 : a->scale, t.q, (size_t)t.q_stride,
+			     t.k, t.k_stride, s->columns, s->logits, TILE_STRIDE);
 	*w = (struct work){ .tile = t, .key = key };
 	return true;
 }
@@ -258,32 +301,40 @@ static int round_up(int n)
 	return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
 }
 
-/* Writes -inf around a row's visible columns out to whole lanes, 0 (probability) in the rest of the tile, and returns
- * where the lanes start and how many there are. */
-static int mask_row(const struct tile *t, int r, real *row, int *from)
+/* Writes -inf around a row's visible columns out to whole lanes, 0 (probability) in the rest of what is read of the row
+ * later, and returns where the lanes start and how many there are. */
+static int mask_row(struct span read, const struct tile *t, int r, real *row, int *from)
 {
 	int low = t->low[r], high = t->high[r], start = low / VEC_LANES * VEC_LANES, end = round_up(high);
-	int width = round_up(t->columns);
-	for (int j = 0; j < start; j++)
+	for (int j = read.from; j < start; j++)
 		row[j] = 0;
 	for (int j = start; j < low; j++)
 		row[j] = (real)-INFINITY;
 	for (int j = high; j < end; j++)
 		row[j] = (real)-INFINITY;
-	for (int j = end; j < width; j++)
+	for (int j = end; j < read.to; j++)
 		row[j] = 0;
 	*from = start;
 	return low < high ? end - start : 0;
 }
 
+/* What is read of a row's probabilities: a hook reads all. */
+static struct span read_of(const struct attention_head *h, const struct tile *t, int r)
+{
+	if (h->a->place->position->values)
+		return (struct span){ 0, round_up(t->columns) };
+	return h->scratch->read[r / PRODUCT_ROWS];
+}
+
 /* Logits to unnormalised probabilities, carrying each row's maximum and sum; `correction` is what the accumulator and
  * the sum so far are worth under the new maximum. */
-static void running_softmax(struct attention_thread *s, const struct tile *t)
+static void running_softmax(const struct attention_head *h, const struct tile *t)
 {
+	struct attention_thread *s = h->scratch;
 	int from[QUERY_BLOCK], count[QUERY_BLOCK];
 	for (int r = 0; r < t->rows; r++) {
 		real *row = s->logits + (size_t)r * TILE_STRIDE;
-		count[r] = mask_row(t, r, row, &from[r]);
+		count[r] = mask_row(read_of(h, t, r), t, r, row, &from[r]);
 		real before = s->greatest[r], greatest = count[r] ? vec_max(row + from[r], count[r]) : before;
 		/* So that a NaN wins. */
 		s->greatest[r] = before > greatest ? before : greatest;
@@ -343,12 +394,13 @@ void attention_rows(struct attention_head *h, int first, int last)
 				position->logits(a->place, &w.tile, s->logits);
 			if (h->scores)
 				keep_scores(h, &b, &w);
-			running_softmax(s, &w.tile);
+			running_softmax(h, &w.tile);
 			for (int r = 0; r < b.rows; r++)
 				if (s->correction[r] != (real)1)
 					vec_scale(s->accumulator + (size_t)r * (size_t)a->D, s->correction[r], a->D);
-			gemm_nn(b.rows, a->D, w.tile.columns, 1, s->logits, TILE_STRIDE,
-				h->v + (size_t)key * 3 * (size_t)a->C, 3 * a->C, 1, s->accumulator, a->D);
+			product_some_terms(b.rows, a->D, 1, s->logits, TILE_STRIDE, 1,
+					   h->v + (size_t)key * 3 * (size_t)a->C, 3 * a->C, s->columns, s->accumulator,
+					   a->D);
 			if (position->values)
 				position->values(a->place, &w.tile, s->logits, s->accumulator);
 		}
@@ -376,7 +428,7 @@ static void probabilities(struct attention_head *h, const struct block *b, const
 	for (int r = 0; r < t->rows; r++) {
 		int from, count;
 		real *row = h->scratch->logits + (size_t)r * TILE_STRIDE;
-		count = mask_row(t, r, row, &from);
+		count = mask_row(read_of(h, t, r), t, r, row, &from);
 		vec_exp_sum(row + from, count, h->lse[b->index[r]]);
 	}
 }
@@ -406,16 +458,21 @@ static real logits_gradient(struct attention_head *h, const struct work *w, stru
 	const struct position *position = a->place->position;
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
-	size_t C = (size_t)a->C;
-	gemm_nt(t->rows, t->columns, t->D, 1, s->d_output, t->D, h->v + (size_t)w->key * 3 * C, 3 * a->C, 0,
-		s->d_logits, TILE_STRIDE);
+	size_t C = (size_t)a->C, D = (size_t)a->D;
+	product_some_columns(t->rows, t->columns, t->D, 1, s->d_output, D, h->v + (size_t)w->key * 3 * C, 3 * a->C,
+			     s->columns, s->d_logits, TILE_STRIDE);
 	if (position->values_back)
 		position->values_back(a->place, t, s->logits, s->d_output, t->D, s->d_logits, g);
 	for (int r = 0; r < t->rows; r++) {
 		real *d = s->d_logits + (size_t)r * TILE_STRIDE;
 		const real *p = s->logits + (size_t)r * TILE_STRIDE;
-		for (int j = 0; j < t->columns; j++)
+		struct span seen = s->columns[r / PRODUCT_ROWS], read = s->read[r / PRODUCT_ROWS];
+		for (int j = read.from; j < seen.from; j++)
+			d[j] = 0;
+		for (int j = seen.from; j < seen.to; j++)
 			d[j] = p[j] * (d[j] - s->delta[r]);
+		for (int j = seen.to; j < read.to; j++)
+			d[j] = 0;
 	}
 	if (!position->logits_back)
 		return a->scale;
@@ -455,16 +512,18 @@ static void tile_back(struct attention_head *h, const struct block *b, int zone,
 	const struct tile *t = &w->tile;
 	size_t C = (size_t)a->C;
 	struct tile_gradient g = tile_gradient(h, b, zone, w->key);
-	if (a->place->position->logits) {
+	if (s->raw)
 		memcpy(s->raw, s->logits, (size_t)t->rows * TILE_STRIDE * sizeof(real));
+	if (a->place->position->logits)
 		a->place->position->logits(a->place, t, s->logits);
-	}
 	probabilities(h, b, t);
-	gemm_tn(t->columns, t->D, t->rows, 1, s->logits, TILE_STRIDE, s->d_output, t->D, 1,
-		h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
+	product_some_terms(t->columns, t->D, 1, s->logits, 1, TILE_STRIDE, s->d_output, t->D, s->rows,
+			   h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
 	real scale = logits_gradient(h, w, g);
-	gemm_nn(t->rows, t->D, t->columns, scale, s->d_logits, TILE_STRIDE, t->k, t->k_stride, 1, g.q, g.q_stride);
-	gemm_tn(t->columns, t->D, t->rows, scale, s->d_logits, TILE_STRIDE, t->q, t->q_stride, 1, g.k, g.k_stride);
+	product_some_terms(t->rows, t->D, scale, s->d_logits, TILE_STRIDE, 1, t->k, t->k_stride, s->columns, g.q,
+			   g.q_stride);
+	product_some_terms(t->columns, t->D, scale, s->d_logits, 1, TILE_STRIDE, t->q, t->q_stride, s->rows, g.k,
+			   g.k_stride);
 }
 
 void attention_rows_back(struct attention_head *h, int first, int last)

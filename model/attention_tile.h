@@ -2,11 +2,15 @@
 #define ROPEWALK_ATTENTION_TILE_H
 
 #include "model/attention.h"
+#include "model/base/product.h"
 
 /* The inside of attention: blocks of rows of one head, tile by tile. Private to attention.c and attention_tile.c. */
 
 #define QUERY_BLOCK 128
 #define KEY_BLOCK TILE_COLUMNS
+/* Rows and columns as products take them together. */
+#define ROW_BLOCKS ((QUERY_BLOCK + PRODUCT_ROWS - 1) / PRODUCT_ROWS)
+#define COLUMN_BLOCKS ((KEY_BLOCK + PRODUCT_ROWS - 1) / PRODUCT_ROWS)
 
 /* One thread's scratch. A tile is [QUERY_BLOCK][TILE_STRIDE]. */
 struct attention_thread {
@@ -20,6 +24,10 @@ struct attention_thread {
 	real *greatest, *sum, *correction, *delta;    /* [QUERY_BLOCK] */
 	real *carry;                                  /* [QUERY_BLOCK][carry_reals] */
 	int *low, *high;                              /* [QUERY_BLOCK] */
+	/* The tile by blocks of rows and of columns: columns that rows of a block see, those of them that are read
+	 * later (0 where a row does not see them), and rows that see columns of a block. */
+	struct span *columns, *read;                  /* [ROW_BLOCKS] */
+	struct span *rows;                            /* [COLUMN_BLOCKS] */
 };
 
 struct attention {

@@ -286,6 +286,7 @@ const struct position throwaway_contextual = {
 	.carry_reals = 2,
 	.saved_reals = 1,
 	.logits = contextual_logits,
+	.logits_back_reads_raw = true,
 	.logits_back = contextual_logits_back,
 };
 

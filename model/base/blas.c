@@ -54,7 +54,7 @@ static void ours(enum blas_kind kind, int m, int n, int k, real alpha, const rea
 static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
 		     real beta, real *c, int ldc)
 {
-	bool suits = products_ == PRODUCTS_OWN && (beta == 0 || beta == 1) && product_suits(m, n, k);
+	bool suits = products_ == PRODUCTS_OWN && kind != BLAS_TN && (beta == 0 || beta == 1) && product_suits(m, n, k);
 	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 

@@ -4,21 +4,17 @@
 
 #include <string.h>
 
-/* A block of C is held in registers: BLOCK_ROWS rows of two vectors. Twelve sums, two vectors of B and one element of A
- * fill the sixteen registers of AVX2. */
-#if defined __SSE2__ && !defined __AVX__
-#define VECTOR_BYTES 16
-#else
-#define VECTOR_BYTES 32
-#endif
-#define LANES ((int)(VECTOR_BYTES / sizeof(real)))
-#define BLOCK_ROWS 6
-#define BLOCK_COLUMNS (2 * LANES)
-typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
+/* A block of C is held in registers: rows of two vectors. Six rows make twelve sums, which with two vectors of B and one
+ * element of A fill the sixteen registers of AVX2; AVX-512 has twice as many. */
+#define LANES ((int)(ROPEWALK_VECTOR_BYTES / sizeof(real)))
+typedef real vector __attribute__((vector_size(ROPEWALK_VECTOR_BYTES)));
 
-/* Rows of B taken at a time, and the most reals of B that stay in the second-level cache beside the rest. */
+/* Most rows of B taken at a time, and the most reals of them that stay in the second-level cache beside the rest. */
 #define DEPTH 256
-#define RESIDENT 65536
+#define RESIDENT 90112
+/* Where A is read by columns, B is read again for every few of them and is to stay in the first-level cache. */
+#define NEAR 4096
+#define NEAR_DEPTH 64
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -29,8 +25,8 @@ static bool resident(int n, int k)
 
 bool product_suits(int m, int n, int k)
 {
-#if (defined __AVX2__ && defined __FMA__) || defined __ARM_NEON
-	return m >= 4 && n >= BLOCK_COLUMNS && resident(n, k);
+#if (defined __AVX2__ && defined __FMA__ && !defined __AVX512F__) || defined __ARM_NEON
+	return m >= 4 && n >= PRODUCT_COLUMNS && resident(n, k);
 #else
 	(void)m, (void)n, (void)k;
 	return false;
@@ -50,35 +46,40 @@ INLINE void store(real *x, vector sum, real alpha, bool add)
 	memcpy(x, &v, sizeof v);
 }
 
+/* The first factor, and what becomes of the product. */
+struct left {
+	real alpha;
+	const real *a;
+	size_t row, column;
+};
+
 /* `rows` and `add` are constants where this is inlined: so the sums stay in registers, and scaling and adding are one
  * operation (contracted) in every copy of this code, which an element's bits must not depend on. */
-INLINE void block(int rows, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, size_t ldb,
-		  bool add, real *c, size_t ldc)
+INLINE void block(int rows, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
-	vector sum[BLOCK_ROWS][2] = { 0 };
-	for (int p = 0; p < k; p++, a += a_column, b += ldb) {
+	vector sum[PRODUCT_ROWS][2] = { 0 };
+	for (int p = 0; p < k; p++, l.a += l.column, b += ldb) {
 		vector left = load(b), right = load(b + LANES);
 		for (int i = 0; i < rows; i++) {
-			real x = a[(size_t)i * a_row];
+			real x = l.a[(size_t)i * l.row];
 			sum[i][0] += x * left;
 			sum[i][1] += x * right;
 		}
 	}
 	for (int i = 0; i < rows; i++) {
-		store(c + (size_t)i * ldc, sum[i][0], alpha, add);
-		store(c + (size_t)i * ldc + LANES, sum[i][1], alpha, add);
+		store(c + (size_t)i * ldc, sum[i][0], l.alpha, add);
+		store(c + (size_t)i * ldc + LANES, sum[i][1], l.alpha, add);
 	}
 }
 
-static void block_rows(int rows, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b,
-		       size_t ldb, bool add, real *c, size_t ldc)
+static void block_rows(int rows, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
-#define CASE(count)                                                                            \
-	case count:                                                                            \
-		if (add)                                                                       \
-			block(count, k, alpha, a, a_row, a_column, b, ldb, true, c, ldc);      \
-		else                                                                           \
-			block(count, k, alpha, a, a_row, a_column, b, ldb, false, c, ldc);     \
+#define CASE(count)                                                \
+	case count:                                                \
+		if (add)                                           \
+			block(count, k, l, b, ldb, true, c, ldc);  \
+		else                                               \
+			block(count, k, l, b, ldb, false, c, ldc); \
 		break;
 	switch (rows) {
 		CASE(1)
@@ -87,78 +88,203 @@ static void block_rows(int rows, int k, real alpha, const real *a, size_t a_row,
 		CASE(4)
 		CASE(5)
 		CASE(6)
+#if ROPEWALK_VECTOR_BYTES == 64
+		CASE(7)
+		CASE(8)
+		CASE(9)
+		CASE(10)
+		CASE(11)
+		CASE(12)
+#endif
 	}
 #undef CASE
 }
 
-/* Columns that do not fill a block: B's are copied beside zeros, and C's taken out of a full block. */
-static void last_columns(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b,
-			 size_t ldb, bool add, real *c, size_t ldc)
+/* The same for some columns of C only: a whole block, of which they are taken. */
+static void block_columns(int rows, int columns, int k, struct left l, const real *b, size_t ldb, bool add, real *c,
+			  size_t ldc)
 {
-	real wide[DEPTH * BLOCK_COLUMNS], out[BLOCK_ROWS * BLOCK_COLUMNS] = { 0 };
-	memset(wide, 0, (size_t)k * BLOCK_COLUMNS * sizeof *wide);
+	real out[PRODUCT_ROWS * PRODUCT_COLUMNS] = { 0 };
+	for (int r = 0; add && r < rows; r++)
+		memcpy(out + r * PRODUCT_COLUMNS, c + (size_t)r * ldc, (size_t)columns * sizeof *c);
+	block_rows(rows, k, l, b, ldb, add, out, (size_t)PRODUCT_COLUMNS);
+	for (int r = 0; r < rows; r++)
+		memcpy(c + (size_t)r * ldc, out + r * PRODUCT_COLUMNS, (size_t)columns * sizeof *c);
+}
+
+static struct left below(struct left l, int i)
+{
+	l.a += (size_t)i * l.row;
+	return l;
+}
+
+static int rows_at(int m, int i)
+{
+	return m - i < PRODUCT_ROWS ? m - i : PRODUCT_ROWS;
+}
+
+/* Columns that do not fill a block: B's are copied beside zeros. */
+static void last_columns(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+{
+	real wide[DEPTH * PRODUCT_COLUMNS];
+	memset(wide, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *wide);
 	for (int p = 0; p < k; p++)
-		memcpy(wide + p * BLOCK_COLUMNS, b + (size_t)p * ldb, (size_t)n * sizeof *b);
-	for (int i = 0; i < m; i += BLOCK_ROWS) {
-		int rows = m - i < BLOCK_ROWS ? m - i : BLOCK_ROWS;
-		for (int r = 0; add && r < rows; r++)
-			memcpy(out + r * BLOCK_COLUMNS, c + (size_t)(i + r) * ldc, (size_t)n * sizeof *c);
-		block_rows(rows, k, alpha, a + (size_t)i * a_row, a_row, a_column, wide, BLOCK_COLUMNS, add, out,
-			   BLOCK_COLUMNS);
-		for (int r = 0; r < rows; r++)
-			memcpy(c + (size_t)(i + r) * ldc, out + r * BLOCK_COLUMNS, (size_t)n * sizeof *c);
-	}
+		memcpy(wide + p * PRODUCT_COLUMNS, b + (size_t)p * ldb, (size_t)n * sizeof *b);
+	for (int i = 0; i < m; i += PRODUCT_ROWS)
+		block_columns(rows_at(m, i), n, k, below(l, i), wide, (size_t)PRODUCT_COLUMNS, add, c + (size_t)i * ldc,
+			      ldc);
 }
 
 /* Up to DEPTH rows of B. */
-static void shallow(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b,
-		    size_t ldb, bool add, real *c, size_t ldc)
+static void shallow(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
-	int whole = n / BLOCK_COLUMNS * BLOCK_COLUMNS;
-	for (int i = 0; i < m; i += BLOCK_ROWS) {
-		int rows = m - i < BLOCK_ROWS ? m - i : BLOCK_ROWS;
-		for (int j = 0; j < whole; j += BLOCK_COLUMNS)
-			block_rows(rows, k, alpha, a + (size_t)i * a_row, a_row, a_column, b + j, ldb, add,
-				   c + (size_t)i * ldc + j, ldc);
-	}
+	int whole = n / PRODUCT_COLUMNS * PRODUCT_COLUMNS;
+	for (int i = 0; i < m; i += PRODUCT_ROWS)
+		for (int j = 0; j < whole; j += PRODUCT_COLUMNS)
+			block_rows(rows_at(m, i), k, below(l, i), b + j, ldb, add, c + (size_t)i * ldc + j, ldc);
 	if (whole < n)
-		last_columns(m, n - whole, k, alpha, a, a_row, a_column, b + whole, ldb, add, c + whole, ldc);
+		last_columns(m, n - whole, k, l, b + whole, ldb, add, c + whole, ldc);
 }
 
 void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
 	     bool add, real *c, int ldc)
 {
-	int p = 0;
+	int p = 0, depth = a_row == 1 && n * NEAR_DEPTH <= NEAR ? NEAR_DEPTH : DEPTH;
 	/* At least once: an empty sum is 0, not what C held. */
 	do {
-		shallow(m, n, k - p < DEPTH ? k - p : DEPTH, alpha, a + (size_t)p * a_column, a_row, a_column,
-			b + (size_t)p * (size_t)ldb, (size_t)ldb, add || p > 0, c, (size_t)ldc);
-		p += DEPTH;
+		struct left l = { alpha, a + (size_t)p * a_column, a_row, a_column };
+		shallow(m, n, k - p < depth ? k - p : depth, l, b + (size_t)p * (size_t)ldb, (size_t)ldb, add || p > 0,
+			c, (size_t)ldc);
+		p += depth;
 	} while (p < k);
 }
 
-/* to[k][n] = from[n][k]^T, a few rows at a time so that both sides stay in the first-level cache. */
-static void transpose(int n, int k, const real *from, size_t from_stride, real *to)
+#define SQUARE ((int)(16 / sizeof(real)))
+typedef real narrow __attribute__((vector_size(16)));
+
+INLINE narrow zip_low(narrow x, narrow y)
 {
-	enum { TOGETHER = 16 };
-	for (int j = 0; j < n; j += TOGETHER) {
-		int last = j + TOGETHER < n ? j + TOGETHER : n;
-		for (int p = 0; p < k; p++)
-			for (int i = j; i < last; i++)
-				to[(size_t)p * (size_t)n + (size_t)i] = from[(size_t)i * from_stride + (size_t)p];
+#ifdef ROPEWALK_DOUBLE
+	return (narrow){ x[0], y[0] };
+#else
+	return (narrow){ x[0], y[0], x[1], y[1] };
+#endif
+}
+
+INLINE narrow zip_high(narrow x, narrow y)
+{
+#ifdef ROPEWALK_DOUBLE
+	return (narrow){ x[1], y[1] };
+#else
+	return (narrow){ x[2], y[2], x[3], y[3] };
+#endif
+}
+
+/* Turns a square over in registers: the first half of the rows zipped with the second, as often as halves can be
+ * made. */
+INLINE void turn_square(const real *from, size_t from_stride, real *to)
+{
+	narrow row[SQUARE], zipped[SQUARE];
+	for (int i = 0; i < SQUARE; i++)
+		memcpy(&row[i], from + (size_t)i * from_stride, sizeof row[i]);
+	for (int width = 1; width < SQUARE; width *= 2) {
+		for (int i = 0; i < SQUARE / 2; i++) {
+			zipped[2 * i] = zip_low(row[i], row[i + SQUARE / 2]);
+			zipped[2 * i + 1] = zip_high(row[i], row[i + SQUARE / 2]);
+		}
+		memcpy(row, zipped, sizeof row);
+	}
+	for (int i = 0; i < SQUARE; i++)
+		memcpy(to + i * PRODUCT_COLUMNS, &row[i], sizeof row[i]);
+}
+
+/* B[n][k] to B^T in panels [n / PRODUCT_COLUMNS][k][PRODUCT_COLUMNS], the last one filled up with zeros. */
+static void turn(int n, int k, const real *b, size_t ldb, real *panel)
+{
+	int whole = k / SQUARE * SQUARE;
+	for (int j = 0; j < n; j += PRODUCT_COLUMNS, panel += k * PRODUCT_COLUMNS) {
+		int columns = n - j < PRODUCT_COLUMNS ? n - j : PRODUCT_COLUMNS, squares = columns / SQUARE * SQUARE;
+		const real *from = b + (size_t)j * ldb;
+		if (columns < PRODUCT_COLUMNS)
+			memset(panel, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *panel);
+		for (int p = 0; p < whole; p += SQUARE)
+			for (int c = 0; c < squares; c += SQUARE)
+				turn_square(from + (size_t)c * ldb + p, ldb, panel + p * PRODUCT_COLUMNS + c);
+		for (int c = 0; c < columns; c++)
+			for (int p = c < squares ? whole : 0; p < k; p++)
+				panel[p * PRODUCT_COLUMNS + c] = from[(size_t)c * ldb + (size_t)p];
 	}
 }
+
+/* Room for the panels: the last is filled up. */
+static _Thread_local real panels_[RESIDENT + DEPTH * PRODUCT_COLUMNS];
 
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
 			real *c, int ldc)
 {
-	static _Thread_local real turned[RESIDENT];
+	const size_t wide = (size_t)PRODUCT_COLUMNS;
 	BUG_IF(!resident(n, k), "a transposed product with a second factor of %d x %d", n, k);
 	int p = 0;
 	do {
 		int depth = k - p < DEPTH ? k - p : DEPTH;
-		transpose(n, depth, b + p, (size_t)ldb, turned);
-		shallow(m, n, depth, alpha, a + p, a_row, 1, turned, (size_t)n, add || p > 0, c, (size_t)ldc);
+		struct left l = { alpha, a + p, a_row, 1 };
+		turn(n, depth, b + p, (size_t)ldb, panels_);
+		for (int i = 0; i < m; i += PRODUCT_ROWS)
+			for (int j = 0; j < n; j += PRODUCT_COLUMNS) {
+				const real *panel = panels_ + (size_t)j * (size_t)depth;
+				real *to = c + (size_t)i * (size_t)ldc + j;
+				if (n - j < PRODUCT_COLUMNS)
+					block_columns(rows_at(m, i), n - j, depth, below(l, i), panel, wide,
+						      add || p > 0, to, (size_t)ldc);
+				else
+					block_rows(rows_at(m, i), depth, below(l, i), panel, wide, add || p > 0, to,
+						   (size_t)ldc);
+			}
 		p += DEPTH;
 	} while (p < k);
+}
+
+void product_some_columns(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb,
+			  const struct span *columns, real *c, int ldc)
+{
+	BUG_IF(!resident(n, k), "a transposed product with a second factor of %d x %d", n, k);
+	int p = 0;
+	do {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		struct left l = { alpha, a + p, a_row, 1 };
+		turn(n, depth, b + p, (size_t)ldb, panels_);
+		for (int i = 0; i < m; i += PRODUCT_ROWS) {
+			struct span s = columns[i / PRODUCT_ROWS];
+			for (int j = s.from; j < s.to; j += PRODUCT_COLUMNS)
+				block_rows(rows_at(m, i), depth, below(l, i), panels_ + (size_t)j * (size_t)depth,
+					   (size_t)PRODUCT_COLUMNS, p > 0, c + (size_t)i * (size_t)ldc + j, (size_t)ldc);
+		}
+		p += DEPTH;
+	} while (p < k);
+}
+
+/* A block's rows of C for its terms. Sums are cut where they are cut for every block. */
+static void some_terms(int rows, int n, struct span terms, struct left l, const real *b, size_t ldb, real *c, size_t ldc)
+{
+	const real *a = l.a;
+	for (int p = terms.from, end; p < terms.to; p = end) {
+		end = (p / DEPTH + 1) * DEPTH < terms.to ? (p / DEPTH + 1) * DEPTH : terms.to;
+		l.a = a + (size_t)p * l.column;
+		for (int j = 0; j < n; j += PRODUCT_COLUMNS) {
+			const real *from = b + (size_t)p * ldb + j;
+			if (n - j < PRODUCT_COLUMNS)
+				last_columns(rows, n - j, end - p, l, from, ldb, true, c + j, ldc);
+			else
+				block_rows(rows, end - p, l, from, ldb, true, c + j, ldc);
+		}
+	}
+}
+
+void product_some_terms(int m, int n, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
+			const struct span *terms, real *c, int ldc)
+{
+	struct left l = { alpha, a, a_row, a_column };
+	for (int i = 0; i < m; i += PRODUCT_ROWS)
+		some_terms(rows_at(m, i), n, terms[i / PRODUCT_ROWS], below(l, i), b, (size_t)ldb,
+			   c + (size_t)i * (size_t)ldc, (size_t)ldc);
 }

@@ -6,19 +6,46 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Small matrix products without a library's packing: for blas.c alone, which uses them where the second factor stays in
- * the cache. Sums run over k in order, so an element's bits do not depend on where in C it stands. */
+/* Small matrix products without a library's packing, for second factors that stay in the cache: blas.c uses them where
+ * they are faster, attention for its tiles. Sums run over k in order, so an element's bits do not depend on where in C
+ * it stands, nor on what is left out because it is 0. */
 
-/* Are they worth while for this size, on the processor compiled for? */
+/* Are A B and A B^T worth while for this size, on the processor compiled for? A^T B is not, as large as k is there. */
 bool product_suits(int m, int n, int k);
 
 /* C[m][n] = alpha A B + (add ? C : 0), B[k][n] with rows ldb apart, A(i, p) = a[i a_row + p a_column]. */
 void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
 	     bool add, real *c, int ldc);
 
-/* The same with B^T, B[n][k], whose rows' first 256 reals (or k) are 65536 at most in all, as for every size that
+/* The same with B^T, B[n][k], whose rows' first 256 reals (or k) are 90112 at most in all, as for every size that
  * suits. */
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
 			real *c, int ldc);
+
+/* Rows of C are worked on PRODUCT_ROWS together, columns in multiples of PRODUCT_COLUMNS. */
+#if defined __AVX512F__ && !defined ROPEWALK_VECTOR_BYTES
+#define ROPEWALK_VECTOR_BYTES 64
+#elif defined __SSE2__ && !defined __AVX__ && !defined ROPEWALK_VECTOR_BYTES
+#define ROPEWALK_VECTOR_BYTES 16
+#elif !defined ROPEWALK_VECTOR_BYTES
+#define ROPEWALK_VECTOR_BYTES 32
+#endif
+#define PRODUCT_ROWS (ROPEWALK_VECTOR_BYTES == 64 ? 12 : 6)
+#define PRODUCT_COLUMNS ((int)(2 * ROPEWALK_VECTOR_BYTES / sizeof(real)))
+
+/* What a block of PRODUCT_ROWS rows needs: [from, to); one a block, (m + PRODUCT_ROWS - 1) / PRODUCT_ROWS in all. */
+struct span {
+	int from, to;
+};
+
+/* Columns [from, to) of each block's rows of C[m][n] = alpha A[m][k] B[n][k]^T; from is a multiple of PRODUCT_COLUMNS,
+ * and to is rounded up to one: C's rows have room for that, and what is written past n means nothing. The second factor
+ * may be as large as that of product_transposed. */
+void product_some_columns(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb,
+			  const struct span *columns, real *c, int ldc);
+
+/* C[m][n] += alpha A B, where each block's rows of A are 0 outside of p in [from, to). */
+void product_some_terms(int m, int n, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
+			const struct span *terms, real *c, int ldc);
 
 #endif

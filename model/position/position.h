@@ -57,9 +57,9 @@ struct rotation_gradient {
 
 /* A tile of the T x T logits: some queries by some keys of one head of one sequence. Row r sees the keys of columns
  * [low[r], high[r]); what stands in other columns is ignored. Reals named with a stride are that far apart by row. */
-#define TILE_COLUMNS 512 /* at most */
+#define TILE_COLUMNS 256 /* at most */
 /* Reals from one row of a tile to the next: no power of two, so that rows do not share cache sets. */
-#define TILE_STRIDE 528
+#define TILE_STRIDE 272
 struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
@@ -137,12 +137,14 @@ struct position {
 	double (*scale)(const struct place *p);
 
 	/* Raw q.k of a tile -> final logits, in place; it applies `scale` itself. Backward: gradient of the logits, in
-	 * place, -> gradient of the raw q.k, and adds to the rest. `raw` is q.k again.
+	 * place, -> gradient of the raw q.k, and adds to the rest. `raw` is q.k again if it says that it reads it, else
+	 * NULL.
 	 * carry_reals: state carried along a row from tile to tile, zero at its start. The forward pass meets tiles
 	 * from the diagonal down to key 0: `logits` advances the carry and writes `saved` (saved_reals a query row).
 	 * The backward pass (`backward` set) meets them from key 0 up: `logits` is called again, must give the same
 	 * logits from `saved` and the carry, and changes neither; `logits_back` then advances the carry. */
 	int carry_reals, saved_reals;
+	bool logits_back_reads_raw;
 	void (*logits)(const struct place *p, const struct tile *t, real *logits);
 	void (*logits_back)(const struct place *p, const struct tile *t, const real *raw, real *d_logits,
 			    struct tile_gradient g);
