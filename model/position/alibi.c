@@ -1,3 +1,4 @@
+#include "model/position/distance_bias.h"
 #include "model/position/inspection.h"
 
 #include <math.h>
@@ -38,21 +39,24 @@ static double slope_of(const struct place *p, int head)
 	return p->H == 1 ? exp2(-8) : exp2(-(1 + 7.0 * head / (p->H - 1)));
 }
 
+static real bias(const struct place *p, const struct tile *t, const void *own, double distance)
+{
+	const double *slope = own;
+	(void)p, (void)t;
+	return (real)(-*slope * distance);
+}
+
 static void logits(const struct place *p, const struct tile *t, real *logit)
 {
 	double slope = slope_of(p, t->head);
-	for (int r = 0; r < t->rows; r++, logit += TILE_STRIDE)
-		for (int j = 0; j < t->columns; j++)
-			logit[j] = logit[j] * t->scale - (real)(slope * (t->query_positions[r] - t->key_positions[j]));
+	distance_bias(p, t, bias, &slope, logit);
 }
 
 static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit,
 			struct tile_gradient g)
 {
-	(void)p, (void)raw, (void)g;
-	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)
-		for (int j = 0; j < t->columns; j++)
-			d_logit[j] *= t->scale;
+	(void)raw;
+	distance_bias_back(p, t, NULL, d_logit, g);
 }
 
 static struct err inspect(const struct inspection *in, struct report *to)

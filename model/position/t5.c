@@ -1,3 +1,4 @@
+#include "model/position/distance_bias.h"
 #include "model/position/inspection.h"
 
 #include <math.h>
@@ -74,30 +75,35 @@ static void prepare_back(const struct place *p, struct place_parameters own, con
 			to.shared[bucket_of(distance, buckets, most) * p->H + h] += d_table[h * (most + 1) + distance];
 }
 
-static int distance_at(const struct tile *t, int r, int j, int most)
+static int place_of_distance(const struct place *p, double distance)
 {
-	double distance = t->query_positions[r] - t->key_positions[j];
+	int most = (int)p->method->value[MAX_DISTANCE].integer;
 	return distance < most ? (int)distance : most;
+}
+
+static real bias(const struct place *p, const struct tile *t, const void *own, double distance)
+{
+	(void)own;
+	return t->table[place_of_distance(p, distance)];
+}
+
+static void bias_back(const struct place *p, const struct tile *t, double distance, double d_bias,
+		      struct tile_gradient g)
+{
+	(void)t;
+	g.table[place_of_distance(p, distance)] += (real)d_bias;
 }
 
 static void logits(const struct place *p, const struct tile *t, real *logit)
 {
-	int most = (int)p->method->value[MAX_DISTANCE].integer;
-	for (int r = 0; r < t->rows; r++, logit += TILE_STRIDE)
-		for (int j = t->low[r]; j < t->high[r]; j++)
-			logit[j] = logit[j] * t->scale + t->table[distance_at(t, r, j, most)];
+	distance_bias(p, t, bias, NULL, logit);
 }
 
 static void logits_back(const struct place *p, const struct tile *t, const real *raw, real *d_logit,
 			struct tile_gradient g)
 {
-	int most = (int)p->method->value[MAX_DISTANCE].integer;
 	(void)raw;
-	for (int r = 0; r < t->rows; r++, d_logit += TILE_STRIDE)
-		for (int j = t->low[r]; j < t->high[r]; j++) {
-			g.table[distance_at(t, r, j, most)] += d_logit[j];
-			d_logit[j] *= t->scale;
-		}
+	distance_bias_back(p, t, bias_back, d_logit, g);
 }
 
 /* What is the same for all distances of a bucket: which they are, and a model's bias. */
