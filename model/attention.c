@@ -105,6 +105,7 @@ static void forward_job(int index, int thread, void *data)
 	struct attention_head head = attention_head(job->a, job->l, index, thread);
 	bool centred = job->a->place->position->centred;
 	phase_enter(PHASE_ATTENTION);
+	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
 	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
@@ -147,12 +148,14 @@ static void backward_job(int index, int thread, void *data)
 	if (job->a->group == 0)
 		clear_head(&head, job, index);
 	bool centred = job->a->place->position->centred;
+	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
 	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
 		attention_rows_back(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
 	if (!centred)
 		attention_leave_keys(&head, 0);
+	attention_leave_values(&head);
 }
 
 /* Sums the private slots over sequences, in order. */

@@ -5,137 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-void attention_shape(struct attention *a, const struct attention_request *q)
-{
-	const struct place *p = q->place;
-	const struct position *position = p->position;
-	*a = (struct attention){
-		.place = p, .zones = q->zones, .B = q->B, .T = p->T, .C = p->C, .H = p->H, .D = p->D,
-		.gate_reals = position->gate_reals, .carry_reals = position->carry_reals,
-		.saved_reals = position->saved_reals,
-		.table_reals = position->table_reals ? position->table_reals(p) : 0,
-		.gradients = q->gradients, .rotates = position->rotate,
-		.learns_frequencies = position->prepares_inv_freq,
-		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
-		.angles_of = -1,
-	};
-}
-
-void attention_thread_place(const struct attention *a, struct attention_thread *t, struct arena *arena)
-{
-	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, T = (size_t)a->T;
-	size_t together = (size_t)a->zones->together;
-	*t = (struct attention_thread){ 0 };
-	t->logits = ARENA_TAKE(arena, real, tile);
-	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
-	t->k = ARENA_TAKE(arena, real, a->rotates ? together * T * D : 0);
-	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
-	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
-	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
-	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
-	t->sum = ARENA_TAKE(arena, real, QUERY_BLOCK);
-	t->correction = ARENA_TAKE(arena, real, QUERY_BLOCK);
-	t->carry = ARENA_TAKE(arena, real, (size_t)QUERY_BLOCK * (size_t)a->carry_reals);
-	t->low = ARENA_TAKE(arena, int, QUERY_BLOCK);
-	t->high = ARENA_TAKE(arena, int, QUERY_BLOCK);
-	t->columns = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
-	t->read = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
-	t->rows = ARENA_TAKE(arena, struct span, (size_t)COLUMN_BLOCKS);
-	if (!a->gradients)
-		return;
-	t->raw = ARENA_TAKE(arena, real, a->place->position->logits_back_reads_raw ? tile : 0);
-	t->d_logits = ARENA_TAKE(arena, real, tile);
-	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
-	t->d_k = ARENA_TAKE(arena, real, a->rotates ? together * T * D : 0);
-	t->d_output = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
-	t->delta = ARENA_TAKE(arena, real, QUERY_BLOCK);
-}
-
-struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread)
-{
-	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
-	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H, S = (size_t)a->saved_reals;
-	const real *qkv = l->qkv + b * T * 3 * C + head * (size_t)a->D;
-	return (struct attention_head){
-		.a = a, .scratch = &a->thread[thread], .head = (int)head,
-		/* Gates and saved reals stand by row, so with them all rows are kept. */
-		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
-		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
-		.gate = G ? l->gate + (b * T * H + head) * G : NULL,
-		.output = l->output + b * T * C + head * (size_t)a->D,
-		.lse = l->lse + (size_t)index * T,
-		.saved = S ? l->saved + (size_t)index * T * S : NULL,
-		.scores = l->scores ? l->scores + (size_t)index * T * T : NULL,
-		.table = a->table_reals ? a->table + head * a->table_reals : NULL,
-	};
-}
-
-void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index)
-{
-	const struct attention *a = h->a;
-	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
-	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H;
-	h->d_output = d_output + b * T * C + head * (size_t)a->D;
-	h->d_q = d_qkv + b * T * 3 * C + head * (size_t)a->D;
-	h->d_k = h->d_q + C;
-	h->d_v = h->d_q + 2 * C;
-	h->d_gate = G ? d_gate + (b * T * H + head) * G : NULL;
-	h->d_table = a->table_reals ? a->table_slot + (size_t)index * a->table_reals : NULL;
-	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->D / 2 + 1) : NULL;
-}
-
-/* The rotation of rows of a zone; `first` counts from the zone's begin for queries, from key 0 for keys. */
-static struct rotation rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
-				double centre)
-{
-	const struct attention *a = h->a;
-	const struct zone *z = &a->zones->zone[a->group + zone];
-	size_t F = (size_t)a->D / 2, at = ((size_t)(2 * zone + (int)side) * (size_t)a->T + (size_t)first) * F;
-	return (struct rotation){
-		.rows = rows, .D = a->D, .head = h->head, .side = side,
-		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
-		.centre = centre, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
-		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
-	};
-}
-
-static struct rotation_gradient rotation_gradient(const struct attention_head *h)
-{
-	return (struct rotation_gradient){
-		.inv_freq = h->d_frequency,
-		.attention_factor = h->d_frequency ? h->d_frequency + h->a->D / 2 : NULL,
-		.table = h->d_table,
-	};
-}
-
-static real *keys_of(const struct attention_head *h, real *keys, int zone)
-{
-	return keys + (size_t)zone * (size_t)h->a->T * (size_t)h->a->D;
-}
-
-void attention_enter_keys(struct attention_head *h, double centre)
-{
-	const struct attention *a = h->a;
-	int keys = a->zones->zone[a->group].end;
-	for (int zone = 0; a->rotates && zone < a->together; zone++) {
-		struct rotation r = rotation(h, zone, SIDE_KEY, 0, keys, centre);
-		a->place->position->rotate(&r, h->k, 3 * a->C, keys_of(h, h->scratch->k, zone));
-		if (h->d_k)
-			memset(keys_of(h, h->scratch->d_k, zone), 0, (size_t)keys * (size_t)a->D * sizeof(real));
-	}
-}
-
-void attention_leave_keys(struct attention_head *h, double centre)
-{
-	const struct attention *a = h->a;
-	int keys = a->zones->zone[a->group].end;
-	for (int zone = 0; a->rotates && zone < a->together; zone++) {
-		struct rotation r = rotation(h, zone, SIDE_KEY, 0, keys, centre);
-		a->place->position->rotate_back(&r, h->k, 3 * a->C, keys_of(h, h->scratch->d_k, zone), h->d_k, 3 * a->C,
-						rotation_gradient(h));
-	}
-}
-
 /* A block of queries: the wanted rows of a range of the current group of zones. */
 struct block {
 	int first, last, begin; /* the range, and where the group's zones begin */
@@ -178,7 +47,8 @@ static void enter_block(struct attention_head *h, const struct block *b)
 			take_rows(h, b, q, row, to);
 			continue;
 		}
-		struct rotation r = rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first, b->centre);
+		struct rotation r = attention_rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first,
+						       b->centre);
 		a->place->position->rotate(&r, q, (int)row, s->range);
 		take_rows(h, b, s->range, D, to);
 	}
@@ -187,6 +57,7 @@ static void enter_block(struct attention_head *h, const struct block *b)
 /* Keys [key, key + columns) against the block's queries under one zone. */
 struct work {
 	struct tile tile;
+	struct attention_keys keys;
 	int key;
 };
 
@@ -223,11 +94,29 @@ static struct span columns_seen(const struct attention_thread *s, int first, int
 	return low < high ? (struct span){ low, high < columns ? high : columns } : (struct span){ 0, 0 };
 }
 
+/* Does every row see every column? As in most tiles of a long sequence. */
+static bool all_seen(const struct attention_thread *s, int rows, int columns)
+{
+	int low = 0, high = columns;
+	for (int r = 0; r < rows; r++) {
+		low = s->low[r] > low ? s->low[r] : low;
+		high = s->high[r] < high ? s->high[r] : high;
+	}
+	return low == 0 && high == columns;
+}
+
 /* The same by blocks of rows and of columns, so that products leave out what no row of a block sees. */
 static void span_blocks(struct attention_thread *s, int rows, int columns)
 {
 	int row_blocks = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
 	int column_blocks = (columns + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
+	if (all_seen(s, rows, columns)) {
+		for (int b = 0; b < row_blocks; b++)
+			s->columns[b] = s->read[b] = (struct span){ 0, columns };
+		for (int c = 0; c < column_blocks; c++)
+			s->rows[c] = (struct span){ 0, rows };
+		return;
+	}
 	for (int c = 0; c < column_blocks; c++)
 		s->rows[c] = (struct span){ rows, 0 };
 	for (int b = 0; b < row_blocks; b++) {
@@ -256,7 +145,8 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	const struct zone *z = &a->zones->zone[a->group + zone];
-	size_t row = 3 * (size_t)a->C, gates = (size_t)(a->H * a->gate_reals);
+	size_t gates = (size_t)(a->H * a->gate_reals);
+	struct attention_keys keys = attention_keys(h, zone, key);
 	int columns = visible(h, b, zone, key);
 	if (!columns)
 		return false;
@@ -266,22 +156,18 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 		.rows = b->rows, .columns = columns, .head = h->head, .D = a->D, .low = s->low, .high = s->high,
 		.query_positions = s->position, .key_positions = z->key_position + key,
 		.q = s->q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
-		.k = h->k + (size_t)key * row, .k_stride = (int)row,
+		.k = keys.k, .k_stride = a->D,
 		.query_gate = h->gate ? h->gate + (size_t)b->first * gates : NULL,
 		.key_gate = h->gate ? h->gate + (size_t)key * gates : NULL, .gate_stride = (int)gates,
 		.table = h->table, .carry = s->carry,
 		.saved = h->saved ? h->saved + (size_t)b->first * (size_t)a->saved_reals : NULL,
 		.scale = a->scale, .backward = backward,
 	};
-	if (a->rotates) {
-		t.k = keys_of(h, s->k, zone) + (size_t)key * (size_t)a->D;
-		t.k_stride = a->D;
-	}
 	span_blocks(s, t.rows, columns);
 	/* Without a hook of its own the encoding leaves the scale to the product. */
-	product_some_columns(t.rows, columns, t.D, a->place->position->logits ? 1 : a->scale, t.q, (size_t)t.q_stride,
-			     t.k, t.k_stride, s->columns, s->logits, TILE_STRIDE);
-	*w = (struct work){ .tile = t, .key = key };
+	product_some_columns(t.rows, t.D, a->place->position->logits ? 1 : a->scale, t.q, (size_t)t.q_stride,
+			     keys.k_turned, s->columns, s->logits, TILE_STRIDE);
+	*w = (struct work){ .tile = t, .keys = keys, .key = key };
 	return true;
 }
 
@@ -398,9 +284,8 @@ void attention_rows(struct attention_head *h, int first, int last)
 			for (int r = 0; r < b.rows; r++)
 				if (s->correction[r] != (real)1)
 					vec_scale(s->accumulator + (size_t)r * (size_t)a->D, s->correction[r], a->D);
-			product_some_terms(b.rows, a->D, 1, s->logits, TILE_STRIDE, 1,
-					   h->v + (size_t)key * 3 * (size_t)a->C, 3 * a->C, s->columns, s->accumulator,
-					   a->D);
+			product_some_terms(b.rows, a->D, 1, s->logits, TILE_STRIDE, 1, w.keys.v, a->D, s->columns,
+					   s->accumulator, a->D);
 			if (position->values)
 				position->values(a->place, &w.tile, s->logits, s->accumulator);
 		}
@@ -433,21 +318,17 @@ static void probabilities(struct attention_head *h, const struct block *b, const
 	}
 }
 
-static struct tile_gradient tile_gradient(struct attention_head *h, const struct block *b, int zone, int key)
+static struct tile_gradient tile_gradient(struct attention_head *h, const struct block *b, int zone,
+					  const struct work *w)
 {
 	const struct attention *a = h->a;
 	size_t gates = (size_t)(a->H * a->gate_reals);
-	struct tile_gradient g = {
+	return (struct tile_gradient){
 		.q = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
-		.k = h->d_k + (size_t)key * 3 * (size_t)a->C, .k_stride = 3 * a->C,
+		.k = w->keys.d_k, .k_stride = a->D,
 		.query_gate = h->d_gate ? h->d_gate + (size_t)b->first * gates : NULL,
-		.key_gate = h->d_gate ? h->d_gate + (size_t)key * gates : NULL, .table = h->d_table,
+		.key_gate = h->d_gate ? h->d_gate + (size_t)w->key * gates : NULL, .table = h->d_table,
 	};
-	if (a->rotates) {
-		g.k = keys_of(h, h->scratch->d_k, zone) + (size_t)key * (size_t)a->D;
-		g.k_stride = a->D;
-	}
-	return g;
 }
 
 /* d_logits of the tile, from the probabilities: through the values, the softmax and the encoding's hook, to the
@@ -458,9 +339,8 @@ static real logits_gradient(struct attention_head *h, const struct work *w, stru
 	const struct position *position = a->place->position;
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
-	size_t C = (size_t)a->C, D = (size_t)a->D;
-	product_some_columns(t->rows, t->columns, t->D, 1, s->d_output, D, h->v + (size_t)w->key * 3 * C, 3 * a->C,
-			     s->columns, s->d_logits, TILE_STRIDE);
+	product_some_columns(t->rows, t->D, 1, s->d_output, (size_t)a->D, w->keys.v_turned, s->columns, s->d_logits,
+			     TILE_STRIDE);
 	if (position->values_back)
 		position->values_back(a->place, t, s->logits, s->d_output, t->D, s->d_logits, g);
 	for (int r = 0; r < t->rows; r++) {
@@ -497,9 +377,10 @@ static void leave_block(struct attention_head *h, const struct block *b)
 		for (int r = 0; r < b->rows; r++)
 			memcpy(s->range + (size_t)(b->index[r] - b->first) * D, rotated + (size_t)r * D,
 			       D * sizeof(real));
-		struct rotation r = rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first, b->centre);
+		struct rotation r = attention_rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first,
+						       b->centre);
 		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, s->range, d_q, (int)row,
-						rotation_gradient(h));
+						attention_rotation_gradient(h));
 	}
 	if (a->place->position->centred)
 		attention_leave_keys(h, b->centre);
@@ -510,15 +391,14 @@ static void tile_back(struct attention_head *h, const struct block *b, int zone,
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	const struct tile *t = &w->tile;
-	size_t C = (size_t)a->C;
-	struct tile_gradient g = tile_gradient(h, b, zone, w->key);
+	struct tile_gradient g = tile_gradient(h, b, zone, w);
 	if (s->raw)
 		memcpy(s->raw, s->logits, (size_t)t->rows * TILE_STRIDE * sizeof(real));
 	if (a->place->position->logits)
 		a->place->position->logits(a->place, t, s->logits);
 	probabilities(h, b, t);
-	product_some_terms(t->columns, t->D, 1, s->logits, 1, TILE_STRIDE, s->d_output, t->D, s->rows,
-			   h->d_v + (size_t)w->key * 3 * C, 3 * a->C);
+	product_some_terms(t->columns, t->D, 1, s->logits, 1, TILE_STRIDE, s->d_output, t->D, s->rows, w->keys.d_v,
+			   t->D);
 	real scale = logits_gradient(h, w, g);
 	product_some_terms(t->rows, t->D, scale, s->d_logits, TILE_STRIDE, 1, t->k, t->k_stride, s->columns, g.q,
 			   g.q_stride);

@@ -4,9 +4,10 @@
 #include "model/attention.h"
 #include "model/base/product.h"
 
-/* The inside of attention: blocks of rows of one head, tile by tile. Private to attention.c and attention_tile.c. */
+/* The inside of attention: one head's keys and values (attention_keys.c), and blocks of its queries against them, tile
+ * by tile (attention_tile.c). Private to these and attention.c. */
 
-#define QUERY_BLOCK 128
+#define QUERY_BLOCK 96
 #define KEY_BLOCK TILE_COLUMNS
 /* Rows and columns as products take them together. */
 #define ROW_BLOCKS ((QUERY_BLOCK + PRODUCT_ROWS - 1) / PRODUCT_ROWS)
@@ -16,7 +17,9 @@
 struct attention_thread {
 	real *logits, *raw, *d_logits;                /* tiles */
 	real *q, *d_q;                                /* [together][QUERY_BLOCK][D], rotated, wanted rows only */
-	real *k, *d_k;                                /* [together][T][D], rotated; of encodings that rotate */
+	real *k, *d_k;                                /* [together][T][D], rotated */
+	real *k_turned, *v_turned;                    /* [together], [1] K^T and V^T, see product_turn */
+	real *v, *d_v;                                /* [T][D] */
 	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
 	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
 	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
@@ -72,8 +75,23 @@ struct attention_head {
 struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
 void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
 
-/* Rotates the head's keys for the current group of zones, and takes their gradients back; nothing for encodings that do
- * not rotate. Around a group, or around each block of queries if the encoding is centred. */
+/* The rotation of rows of a zone; `first` counts from the zone's begin for queries, from key 0 for keys. */
+struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
+				   double centre);
+struct rotation_gradient attention_rotation_gradient(const struct attention_head *h);
+
+/* Keys from `key` on, which is a multiple of KEY_BLOCK, in one zone. */
+struct attention_keys {
+	const real *k, *v, *k_turned, *v_turned;
+	real *d_k, *d_v;
+};
+struct attention_keys attention_keys(const struct attention_head *h, int zone, int key);
+
+/* Takes the head's values for the current group of zones into the scratch; adds their gradients to d_v. */
+void attention_enter_values(struct attention_head *h);
+void attention_leave_values(struct attention_head *h);
+
+/* The same of its keys, rotated. Around a group, or around each block of queries if the encoding is centred. */
 void attention_enter_keys(struct attention_head *h, double centre);
 void attention_leave_keys(struct attention_head *h, double centre);
 

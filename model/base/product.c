@@ -46,40 +46,57 @@ INLINE void store(real *x, vector sum, real alpha, bool add)
 	memcpy(x, &v, sizeof v);
 }
 
-/* The first factor, and what becomes of the product. */
+/* The first factor, and what its product is multiplied by. */
 struct left {
 	real alpha;
 	const real *a;
 	size_t row, column;
 };
 
+/* The second: columns j .. j + PRODUCT_COLUMNS - 1 begin at b + j panel, their rows are `row` apart. */
+struct right {
+	const real *b;
+	size_t row, panel;
+};
+
 /* `rows` and `add` are constants where this is inlined: so the sums stay in registers, and scaling and adding are one
  * operation (contracted) in every copy of this code, which an element's bits must not depend on. */
-INLINE void block(int rows, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+INLINE void block(int rows, int k, const struct left *l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
 	vector sum[PRODUCT_ROWS][2] = { 0 };
-	for (int p = 0; p < k; p++, l.a += l.column, b += ldb) {
+	const real *a = l->a;
+	size_t row = l->row, column = l->column;
+	for (int p = 0; p < k; p++, a += column, b += ldb) {
 		vector left = load(b), right = load(b + LANES);
 		for (int i = 0; i < rows; i++) {
-			real x = l.a[(size_t)i * l.row];
+			real x = a[(size_t)i * row];
 			sum[i][0] += x * left;
 			sum[i][1] += x * right;
 		}
 	}
 	for (int i = 0; i < rows; i++) {
-		store(c + (size_t)i * ldc, sum[i][0], l.alpha, add);
-		store(c + (size_t)i * ldc + LANES, sum[i][1], l.alpha, add);
+		store(c + (size_t)i * ldc, sum[i][0], l->alpha, add);
+		store(c + (size_t)i * ldc + LANES, sum[i][1], l->alpha, add);
 	}
 }
 
-static void block_rows(int rows, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+INLINE void strip(int rows, struct span columns, int k, const struct left *l, const struct right *r, bool add, real *c,
+		  size_t ldc)
 {
-#define CASE(count)                                                \
-	case count:                                                \
-		if (add)                                           \
-			block(count, k, l, b, ldb, true, c, ldc);  \
-		else                                               \
-			block(count, k, l, b, ldb, false, c, ldc); \
+	for (int j = columns.from; j < columns.to; j += PRODUCT_COLUMNS)
+		block(rows, k, l, r->b + (size_t)j * r->panel, r->row, add, c + j, ldc);
+}
+
+/* Blocks of columns [from, to) of some rows of C, to rounded up to whole blocks. */
+static void block_rows(int rows, struct span columns, int k, const struct left *l, const struct right *r, bool add,
+		       real *c, size_t ldc)
+{
+#define CASE(count)                                                   \
+	case count:                                                   \
+		if (add)                                              \
+			strip(count, columns, k, l, r, true, c, ldc); \
+		else                                                  \
+			strip(count, columns, k, l, r, false, c, ldc); \
 		break;
 	switch (rows) {
 		CASE(1)
@@ -100,16 +117,16 @@ static void block_rows(int rows, int k, struct left l, const real *b, size_t ldb
 #undef CASE
 }
 
-/* The same for some columns of C only: a whole block, of which they are taken. */
-static void block_columns(int rows, int columns, int k, struct left l, const real *b, size_t ldb, bool add, real *c,
+/* The same for fewer columns of C than a block has: a whole block, of which they are taken. */
+static void block_columns(int rows, int columns, int k, const struct left *l, const struct right *r, bool add, real *c,
 			  size_t ldc)
 {
 	real out[PRODUCT_ROWS * PRODUCT_COLUMNS] = { 0 };
-	for (int r = 0; add && r < rows; r++)
-		memcpy(out + r * PRODUCT_COLUMNS, c + (size_t)r * ldc, (size_t)columns * sizeof *c);
-	block_rows(rows, k, l, b, ldb, add, out, (size_t)PRODUCT_COLUMNS);
-	for (int r = 0; r < rows; r++)
-		memcpy(c + (size_t)r * ldc, out + r * PRODUCT_COLUMNS, (size_t)columns * sizeof *c);
+	for (int i = 0; add && i < rows; i++)
+		memcpy(out + i * PRODUCT_COLUMNS, c + (size_t)i * ldc, (size_t)columns * sizeof *c);
+	block_rows(rows, (struct span){ 0, columns }, k, l, r, add, out, (size_t)PRODUCT_COLUMNS);
+	for (int i = 0; i < rows; i++)
+		memcpy(c + (size_t)i * ldc, out + i * PRODUCT_COLUMNS, (size_t)columns * sizeof *c);
 }
 
 static struct left below(struct left l, int i)
@@ -127,23 +144,27 @@ static int rows_at(int m, int i)
 static void last_columns(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
 	real wide[DEPTH * PRODUCT_COLUMNS];
+	struct right r = { .b = wide, .row = (size_t)PRODUCT_COLUMNS };
 	memset(wide, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *wide);
 	for (int p = 0; p < k; p++)
 		memcpy(wide + p * PRODUCT_COLUMNS, b + (size_t)p * ldb, (size_t)n * sizeof *b);
-	for (int i = 0; i < m; i += PRODUCT_ROWS)
-		block_columns(rows_at(m, i), n, k, below(l, i), wide, (size_t)PRODUCT_COLUMNS, add, c + (size_t)i * ldc,
-			      ldc);
+	for (int i = 0; i < m; i += PRODUCT_ROWS) {
+		struct left rows = below(l, i);
+		block_columns(rows_at(m, i), n, k, &rows, &r, add, c + (size_t)i * ldc, ldc);
+	}
 }
 
 /* Up to DEPTH rows of B. */
 static void shallow(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
 {
-	int whole = n / PRODUCT_COLUMNS * PRODUCT_COLUMNS;
-	for (int i = 0; i < m; i += PRODUCT_ROWS)
-		for (int j = 0; j < whole; j += PRODUCT_COLUMNS)
-			block_rows(rows_at(m, i), k, below(l, i), b + j, ldb, add, c + (size_t)i * ldc + j, ldc);
-	if (whole < n)
-		last_columns(m, n - whole, k, l, b + whole, ldb, add, c + whole, ldc);
+	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
+	struct right r = { .b = b, .row = ldb, .panel = 1 };
+	for (int i = 0; i < m; i += PRODUCT_ROWS) {
+		struct left rows = below(l, i);
+		block_rows(rows_at(m, i), whole, k, &rows, &r, add, c + (size_t)i * ldc, ldc);
+	}
+	if (whole.to < n)
+		last_columns(m, n - whole.to, k, l, b + whole.to, ldb, add, c + whole.to, ldc);
 }
 
 void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
@@ -198,85 +219,86 @@ INLINE void turn_square(const real *from, size_t from_stride, real *to)
 		memcpy(to + i * PRODUCT_COLUMNS, &row[i], sizeof row[i]);
 }
 
-/* B[n][k] to B^T in panels [n / PRODUCT_COLUMNS][k][PRODUCT_COLUMNS], the last one filled up with zeros. */
-static void turn(int n, int k, const real *b, size_t ldb, real *panel)
+size_t product_turned_reals(int n, int k)
+{
+	return (size_t)((n + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS * PRODUCT_COLUMNS) * (size_t)k;
+}
+
+void product_turn(int n, int k, const real *b, int ldb, real *panel)
 {
 	int whole = k / SQUARE * SQUARE;
 	for (int j = 0; j < n; j += PRODUCT_COLUMNS, panel += k * PRODUCT_COLUMNS) {
 		int columns = n - j < PRODUCT_COLUMNS ? n - j : PRODUCT_COLUMNS, squares = columns / SQUARE * SQUARE;
-		const real *from = b + (size_t)j * ldb;
+		const real *from = b + (size_t)j * (size_t)ldb;
 		if (columns < PRODUCT_COLUMNS)
 			memset(panel, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *panel);
 		for (int p = 0; p < whole; p += SQUARE)
 			for (int c = 0; c < squares; c += SQUARE)
-				turn_square(from + (size_t)c * ldb + p, ldb, panel + p * PRODUCT_COLUMNS + c);
+				turn_square(from + (size_t)c * (size_t)ldb + p, (size_t)ldb, panel + p * PRODUCT_COLUMNS + c);
 		for (int c = 0; c < columns; c++)
 			for (int p = c < squares ? whole : 0; p < k; p++)
-				panel[p * PRODUCT_COLUMNS + c] = from[(size_t)c * ldb + (size_t)p];
+				panel[p * PRODUCT_COLUMNS + c] = from[(size_t)c * (size_t)ldb + (size_t)p];
 	}
 }
 
-/* Room for the panels: the last is filled up. */
-static _Thread_local real panels_[RESIDENT + DEPTH * PRODUCT_COLUMNS];
+static struct right turned_over(const real *turned, int k)
+{
+	return (struct right){ .b = turned, .row = (size_t)PRODUCT_COLUMNS, .panel = (size_t)k };
+}
+
+/* Up to DEPTH columns of B, turned over. */
+static void shallow_turned(int m, int n, int k, struct left l, const real *turned, bool add, real *c, size_t ldc)
+{
+	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
+	struct right r = turned_over(turned, k), last = turned_over(turned + (size_t)whole.to * (size_t)k, k);
+	for (int i = 0; i < m; i += PRODUCT_ROWS) {
+		struct left rows = below(l, i);
+		real *to = c + (size_t)i * ldc;
+		block_rows(rows_at(m, i), whole, k, &rows, &r, add, to, ldc);
+		if (whole.to < n)
+			block_columns(rows_at(m, i), n - whole.to, k, &rows, &last, add, to + whole.to, ldc);
+	}
+}
 
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
 			real *c, int ldc)
 {
-	const size_t wide = (size_t)PRODUCT_COLUMNS;
+	/* The last panel is filled up. */
+	static _Thread_local real turned[RESIDENT + DEPTH * PRODUCT_COLUMNS];
 	BUG_IF(!resident(n, k), "a transposed product with a second factor of %d x %d", n, k);
 	int p = 0;
 	do {
 		int depth = k - p < DEPTH ? k - p : DEPTH;
-		struct left l = { alpha, a + p, a_row, 1 };
-		turn(n, depth, b + p, (size_t)ldb, panels_);
-		for (int i = 0; i < m; i += PRODUCT_ROWS)
-			for (int j = 0; j < n; j += PRODUCT_COLUMNS) {
-				const real *panel = panels_ + (size_t)j * (size_t)depth;
-				real *to = c + (size_t)i * (size_t)ldc + j;
-				if (n - j < PRODUCT_COLUMNS)
-					block_columns(rows_at(m, i), n - j, depth, below(l, i), panel, wide,
-						      add || p > 0, to, (size_t)ldc);
-				else
-					block_rows(rows_at(m, i), depth, below(l, i), panel, wide, add || p > 0, to,
-						   (size_t)ldc);
-			}
+		product_turn(n, depth, b + p, ldb, turned);
+		shallow_turned(m, n, depth, (struct left){ alpha, a + p, a_row, 1 }, turned, add || p > 0, c,
+			       (size_t)ldc);
 		p += DEPTH;
 	} while (p < k);
 }
 
-void product_some_columns(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb,
+void product_some_columns(int m, int k, real alpha, const real *a, size_t a_row, const real *turned,
 			  const struct span *columns, real *c, int ldc)
 {
-	BUG_IF(!resident(n, k), "a transposed product with a second factor of %d x %d", n, k);
-	int p = 0;
-	do {
-		int depth = k - p < DEPTH ? k - p : DEPTH;
-		struct left l = { alpha, a + p, a_row, 1 };
-		turn(n, depth, b + p, (size_t)ldb, panels_);
-		for (int i = 0; i < m; i += PRODUCT_ROWS) {
-			struct span s = columns[i / PRODUCT_ROWS];
-			for (int j = s.from; j < s.to; j += PRODUCT_COLUMNS)
-				block_rows(rows_at(m, i), depth, below(l, i), panels_ + (size_t)j * (size_t)depth,
-					   (size_t)PRODUCT_COLUMNS, p > 0, c + (size_t)i * (size_t)ldc + j, (size_t)ldc);
-		}
-		p += DEPTH;
-	} while (p < k);
+	struct right r = turned_over(turned, k);
+	for (int i = 0; i < m; i += PRODUCT_ROWS) {
+		struct left rows = below((struct left){ alpha, a, a_row, 1 }, i);
+		block_rows(rows_at(m, i), columns[i / PRODUCT_ROWS], k, &rows, &r, false, c + (size_t)i * (size_t)ldc,
+			   (size_t)ldc);
+	}
 }
 
 /* A block's rows of C for its terms. Sums are cut where they are cut for every block. */
 static void some_terms(int rows, int n, struct span terms, struct left l, const real *b, size_t ldb, real *c, size_t ldc)
 {
 	const real *a = l.a;
+	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
 	for (int p = terms.from, end; p < terms.to; p = end) {
+		struct right r = { .b = b + (size_t)p * ldb, .row = ldb, .panel = 1 };
 		end = (p / DEPTH + 1) * DEPTH < terms.to ? (p / DEPTH + 1) * DEPTH : terms.to;
 		l.a = a + (size_t)p * l.column;
-		for (int j = 0; j < n; j += PRODUCT_COLUMNS) {
-			const real *from = b + (size_t)p * ldb + j;
-			if (n - j < PRODUCT_COLUMNS)
-				last_columns(rows, n - j, end - p, l, from, ldb, true, c + j, ldc);
-			else
-				block_rows(rows, end - p, l, from, ldb, true, c + j, ldc);
-		}
+		block_rows(rows, whole, end - p, &l, &r, true, c, ldc);
+		if (whole.to < n)
+			last_columns(rows, n - whole.to, end - p, l, r.b + whole.to, ldb, true, c + whole.to, ldc);
 	}
 }
 

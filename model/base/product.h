@@ -38,10 +38,15 @@ struct span {
 	int from, to;
 };
 
-/* Columns [from, to) of each block's rows of C[m][n] = alpha A[m][k] B[n][k]^T; from is a multiple of PRODUCT_COLUMNS,
- * and to is rounded up to one: C's rows have room for that, and what is written past n means nothing. The second factor
- * may be as large as that of product_transposed. */
-void product_some_columns(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb,
+/* B[n][k], rows ldb apart, turned over to B^T in panels [n / PRODUCT_COLUMNS][k][PRODUCT_COLUMNS], the last filled up
+ * with zeros, for product_some_columns: those from row j on, a multiple of PRODUCT_COLUMNS, begin at turned + j k.
+ * product_turned_reals: room for it. */
+size_t product_turned_reals(int n, int k);
+void product_turn(int n, int k, const real *b, int ldb, real *turned);
+
+/* Columns [from, to) of each block's rows of C[m][n] = alpha A[m][k] B^T; from is a multiple of PRODUCT_COLUMNS, and to
+ * is rounded up to one: C's rows have room for that, and what is written past n means nothing. */
+void product_some_columns(int m, int k, real alpha, const real *a, size_t a_row, const real *turned,
 			  const struct span *columns, real *c, int ldc);
 
 /* C[m][n] += alpha A B, where each block's rows of A are 0 outside of p in [from, to). */

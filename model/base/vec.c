@@ -61,8 +61,19 @@ static inline float clamped(float x)
 	return from_bits(below < lowest ? below : lowest);
 }
 
-/* e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2; e^r = 1 + r + r^2 q(r), where q is the polynomial of
- * degree 4 that makes the greatest relative error of e^r least (0.05 x 2^-24). */
+/* e^r for |r| <= ln(2) / 2 is 1 + r + r^2 q(r), where q is the polynomial of degree 4 that makes the greatest relative
+ * error of e^r least (0.05 x 2^-24). */
+#define EXP_6 0x1.6a243ap-10f
+#define EXP_5 0x1.1239e0p-7f
+#define EXP_4 0x1.5558f2p-5f
+#define EXP_3 0x1.555492p-3f
+#define EXP_2 0x1.fffffcp-2f
+
+/* ln 2 = HIGH - LOW; HIGH has 10 bits, so that a small integer times it is exact even without fused multiply-adds. */
+#define LN2_HIGH 0.693359375f
+#define LN2_LOW 2.12194440e-4f
+
+/* e^x = 2^n e^r with n = round(x / ln 2). */
 static inline float exponential(float x)
 {
 	uint32_t nan = -(uint32_t)(x != x);
@@ -73,16 +84,14 @@ static inline float exponential(float x)
 	const float rounder = 12582912 + 254;
 	float rounded = x * 0x1.715476p+0f + rounder;
 	float n = rounded - rounder;
+	float r = x - n * LN2_HIGH;
+	r = r + n * LN2_LOW;
 
-	/* ln 2 in two parts; the first has 10 bits, so that n times it is exact even without fused multiply-adds. */
-	float r = x - n * 0.693359375f;
-	r = r + n * 2.12194440e-4f;
-
-	float p = 0x1.6a243ap-10f;
-	p = p * r + 0x1.1239e0p-7f;
-	p = p * r + 0x1.5558f2p-5f;
-	p = p * r + 0x1.555492p-3f;
-	p = p * r + 0x1.fffffcp-2f;
+	float p = EXP_6;
+	p = p * r + EXP_5;
+	p = p * r + EXP_4;
+	p = p * r + EXP_3;
+	p = p * r + EXP_2;
 	p = p * r + 1;
 	p = p * r + 1;
 
@@ -162,31 +171,79 @@ void vec_exp(real *x, int n)
 	memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
 }
 
-KERNEL void exp_sum_blocks(real *x, int blocks, real shift, real *lane)
-{
-	real sum[VEC_LANES] = { 0 };
-	for (int b = 0; b < blocks; b++, x += VEC_LANES)
-		for (int k = 0; k < VEC_LANES; k++) {
-			x[k] = exponential(x[k] - shift);
-			sum[k] += x[k];
-		}
-	for (int k = 0; k < VEC_LANES; k++)
-		lane[k] += sum[k];
-}
+#ifdef ROPEWALK_DOUBLE
 
 real vec_exp_sum(real *x, int n, real shift)
 {
-	real lane[VEC_LANES] = { 0 }, block[VEC_LANES];
-	int rest = n % VEC_LANES;
-	exp_sum_blocks(x, n / VEC_LANES, shift, lane);
-	if (rest) {
-		pad(block, x + n - rest, rest);
-		exp_sum_blocks(block, 1, shift, lane);
-		memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
+	real lane[VEC_LANES] = { 0 };
+	for (int i = 0; i < n; i++) {
+		x[i] = exp(x[i] - shift);
+		lane[i % VEC_LANES] += x[i];
 	}
 	FOLD(lane);
 	return lane[0];
 }
+
+#else
+
+/* Vectors of the machine's width, of which some are a block; comparisons give all bits of a lane. */
+#if defined __AVX512F__
+#define WIDE 16
+#elif defined __AVX__
+#define WIDE 8
+#else
+#define WIDE 4
+#endif
+#define PER_BLOCK (VEC_LANES / WIDE)
+typedef float wide __attribute__((vector_size(4 * WIDE)));
+typedef uint32_t wide_bits __attribute__((vector_size(4 * WIDE)));
+
+/* e^(x - shift) of a block as `exponential` has it, but with less to do: what is left is at most 88, and results below
+ * the normal numbers are 0. */
+static inline __attribute__((always_inline)) void falling(float *x, float shift, wide sum[PER_BLOCK])
+{
+	const float rounder = 12582912 + 127, least = -87;
+	for (int i = 0; i < PER_BLOCK; i++) {
+		wide v;
+		memcpy(&v, x + i * WIDE, sizeof v);
+		v = v - shift;
+		wide_bits kept = ~(wide_bits)(v < least);
+		wide rounded = v * 0x1.715476p+0f + rounder, n = rounded - rounder;
+		wide r = v - n * LN2_HIGH;
+		r = r + n * LN2_LOW;
+		wide p = EXP_6 * r + EXP_5;
+		p = p * r + EXP_4;
+		p = p * r + EXP_3;
+		p = p * r + EXP_2;
+		p = p * r + 1;
+		p = p * r + 1;
+		p = p * (wide)((wide_bits)rounded << 23);
+		p = (wide)((wide_bits)p & kept);
+		sum[i] += p;
+		memcpy(x + i * WIDE, &p, sizeof p);
+	}
+}
+
+real vec_exp_sum(real *x, int n, real shift)
+{
+	wide sum[PER_BLOCK] = { 0 };
+	int rest = n % VEC_LANES;
+	for (int i = 0; i < n - rest; i += VEC_LANES)
+		falling(x + i, shift, sum);
+	if (rest) {
+		real block[VEC_LANES];
+		pad(block, x + n - rest, rest);
+		falling(block, shift, sum);
+		memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
+	}
+	real lane[VEC_LANES];
+	for (int i = 0; i < PER_BLOCK; i++)
+		memcpy(lane + i * WIDE, &sum[i], sizeof sum[i]);
+	FOLD(lane);
+	return lane[0];
+}
+
+#endif
 
 KERNEL void sigmoid_blocks(real *x, int blocks)
 {

@@ -14,7 +14,8 @@
 /* e^x of every element, within 1 ulp; overflows to infinity, underflows to 0 through the denormals, NaN stays NaN. */
 void vec_exp(real *x, int n);
 
-/* x[i] = exp(x[i] - shift); returns their sum: the two halves of softmax in one pass. -inf gives exactly 0. */
+/* x[i] = exp(x[i] - shift), at most e^88; returns their sum: the two halves of softmax in one pass. What is below the
+ * normal numbers, as -inf, gives exactly 0; NaN stays NaN. */
 real vec_exp_sum(real *x, int n, real shift);
 
 /* Greatest element; -inf for n = 0. */

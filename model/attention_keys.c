@@ -1,0 +1,196 @@
+#include "model/attention_tile.h"
+
+#include "model/base/vec.h"
+
+#include <math.h>
+#include <string.h>
+
+void attention_shape(struct attention *a, const struct attention_request *q)
+{
+	const struct place *p = q->place;
+	const struct position *position = p->position;
+	*a = (struct attention){
+		.place = p, .zones = q->zones, .B = q->B, .T = p->T, .C = p->C, .H = p->H, .D = p->D,
+		.gate_reals = position->gate_reals, .carry_reals = position->carry_reals,
+		.saved_reals = position->saved_reals,
+		.table_reals = position->table_reals ? position->table_reals(p) : 0,
+		.gradients = q->gradients, .rotates = position->rotate,
+		.learns_frequencies = position->prepares_inv_freq,
+		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
+		.angles_of = -1,
+	};
+}
+
+void attention_thread_place(const struct attention *a, struct attention_thread *t, struct arena *arena)
+{
+	size_t tile = (size_t)QUERY_BLOCK * TILE_STRIDE, D = (size_t)a->D, T = (size_t)a->T;
+	size_t together = (size_t)a->zones->together, turned = product_turned_reals(a->T, a->D);
+	*t = (struct attention_thread){ 0 };
+	t->logits = ARENA_TAKE(arena, real, tile);
+	t->q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
+	t->k = ARENA_TAKE(arena, real, together * T * D);
+	t->k_turned = ARENA_TAKE(arena, real, together * turned);
+	t->v = ARENA_TAKE(arena, real, T * D);
+	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
+	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
+	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
+	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->sum = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->correction = ARENA_TAKE(arena, real, QUERY_BLOCK);
+	t->carry = ARENA_TAKE(arena, real, (size_t)QUERY_BLOCK * (size_t)a->carry_reals);
+	t->low = ARENA_TAKE(arena, int, QUERY_BLOCK);
+	t->high = ARENA_TAKE(arena, int, QUERY_BLOCK);
+	t->columns = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
+	t->read = ARENA_TAKE(arena, struct span, (size_t)ROW_BLOCKS);
+	t->rows = ARENA_TAKE(arena, struct span, (size_t)COLUMN_BLOCKS);
+	if (!a->gradients)
+		return;
+	t->raw = ARENA_TAKE(arena, real, a->place->position->logits_back_reads_raw ? tile : 0);
+	t->d_logits = ARENA_TAKE(arena, real, tile);
+	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
+	t->d_k = ARENA_TAKE(arena, real, together * T * D);
+	t->d_v = ARENA_TAKE(arena, real, T * D);
+	t->v_turned = ARENA_TAKE(arena, real, turned);
+	t->d_output = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
+	t->delta = ARENA_TAKE(arena, real, QUERY_BLOCK);
+}
+
+struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread)
+{
+	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
+	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H, S = (size_t)a->saved_reals;
+	const real *qkv = l->qkv + b * T * 3 * C + head * (size_t)a->D;
+	return (struct attention_head){
+		.a = a, .scratch = &a->thread[thread], .head = (int)head,
+		/* Gates and saved reals stand by row, so with them all rows are kept. */
+		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
+		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
+		.gate = G ? l->gate + (b * T * H + head) * G : NULL,
+		.output = l->output + b * T * C + head * (size_t)a->D,
+		.lse = l->lse + (size_t)index * T,
+		.saved = S ? l->saved + (size_t)index * T * S : NULL,
+		.scores = l->scores ? l->scores + (size_t)index * T * T : NULL,
+		.table = a->table_reals ? a->table + head * a->table_reals : NULL,
+	};
+}
+
+void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index)
+{
+	const struct attention *a = h->a;
+	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
+	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H;
+	h->d_output = d_output + b * T * C + head * (size_t)a->D;
+	h->d_q = d_qkv + b * T * 3 * C + head * (size_t)a->D;
+	h->d_k = h->d_q + C;
+	h->d_v = h->d_q + 2 * C;
+	h->d_gate = G ? d_gate + (b * T * H + head) * G : NULL;
+	h->d_table = a->table_reals ? a->table_slot + (size_t)index * a->table_reals : NULL;
+	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->D / 2 + 1) : NULL;
+}
+
+struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
+				double centre)
+{
+	const struct attention *a = h->a;
+	const struct zone *z = &a->zones->zone[a->group + zone];
+	size_t F = (size_t)a->D / 2, at = ((size_t)(2 * zone + (int)side) * (size_t)a->T + (size_t)first) * F;
+	return (struct rotation){
+		.rows = rows, .D = a->D, .head = h->head, .side = side,
+		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
+		.centre = centre, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
+		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
+	};
+}
+
+struct rotation_gradient attention_rotation_gradient(const struct attention_head *h)
+{
+	return (struct rotation_gradient){
+		.inv_freq = h->d_frequency,
+		.attention_factor = h->d_frequency ? h->d_frequency + h->a->D / 2 : NULL,
+		.table = h->d_table,
+	};
+}
+
+static size_t keys_at(const struct attention_head *h, int zone)
+{
+	return (size_t)zone * (size_t)h->a->T * (size_t)h->a->D;
+}
+
+static real *turned_keys(const struct attention_head *h, int zone)
+{
+	return h->scratch->k_turned + (size_t)zone * product_turned_reals(h->a->T, h->a->D);
+}
+
+struct attention_keys attention_keys(const struct attention_head *h, int zone, int key)
+{
+	const struct attention_thread *s = h->scratch;
+	size_t at = (size_t)key * (size_t)h->a->D, zone_at = keys_at(h, zone) + at;
+	return (struct attention_keys){
+		.k = s->k + zone_at, .v = s->v + at, .k_turned = turned_keys(h, zone) + at,
+		.v_turned = h->d_v ? s->v_turned + at : NULL,
+		.d_k = h->d_k ? s->d_k + zone_at : NULL, .d_v = h->d_v ? s->d_v + at : NULL,
+	};
+}
+
+static void copy_rows(int rows, int D, const real *from, size_t stride, real *to)
+{
+	for (int r = 0; r < rows; r++, from += stride, to += D)
+		memcpy(to, from, (size_t)D * sizeof *to);
+}
+
+static void add_rows(int rows, int D, const real *from, real *to, size_t stride)
+{
+	for (int r = 0; r < rows; r++, from += D, to += stride)
+		vec_add(to, from, D);
+}
+
+void attention_enter_keys(struct attention_head *h, double centre)
+{
+	const struct attention *a = h->a;
+	int keys = a->zones->zone[a->group].end, row = 3 * a->C;
+	for (int zone = 0; zone < a->together; zone++) {
+		real *k = h->scratch->k + keys_at(h, zone);
+		if (a->rotates) {
+			struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys, centre);
+			a->place->position->rotate(&r, h->k, row, k);
+		} else {
+			copy_rows(keys, a->D, h->k, (size_t)row, k);
+		}
+		product_turn(keys, a->D, k, a->D, turned_keys(h, zone));
+		if (h->d_k)
+			memset(h->scratch->d_k + keys_at(h, zone), 0, (size_t)keys * (size_t)a->D * sizeof(real));
+	}
+}
+
+void attention_leave_keys(struct attention_head *h, double centre)
+{
+	const struct attention *a = h->a;
+	int keys = a->zones->zone[a->group].end, row = 3 * a->C;
+	for (int zone = 0; zone < a->together; zone++) {
+		const real *d_k = h->scratch->d_k + keys_at(h, zone);
+		if (!a->rotates) {
+			add_rows(keys, a->D, d_k, h->d_k, (size_t)row);
+			continue;
+		}
+		struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys, centre);
+		a->place->position->rotate_back(&r, h->k, row, d_k, h->d_k, row, attention_rotation_gradient(h));
+	}
+}
+
+void attention_enter_values(struct attention_head *h)
+{
+	const struct attention *a = h->a;
+	struct attention_thread *s = h->scratch;
+	int keys = a->zones->zone[a->group].end;
+	copy_rows(keys, a->D, h->v, 3 * (size_t)a->C, s->v);
+	if (!h->d_v)
+		return;
+	product_turn(keys, a->D, s->v, a->D, s->v_turned);
+	memset(s->d_v, 0, (size_t)keys * (size_t)a->D * sizeof(real));
+}
+
+void attention_leave_values(struct attention_head *h)
+{
+	const struct attention *a = h->a;
+	add_rows(a->zones->zone[a->group].end, a->D, h->scratch->d_v, h->d_v, 3 * (size_t)a->C);
+}
