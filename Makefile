@@ -40,7 +40,7 @@ C_model := $(wildcard model/*.c model/position/*.c)
 C_data  := $(wildcard data/*.c)
 C_train := $(wildcard train/*.c)
 C_eval  := $(wildcard eval/*.c)
-C_runs  := $(filter-out runs/main.c,$(wildcard runs/*.c $(patsubst %,runs/%/*.c,command completion run study show)))
+C_runs  := $(filter-out runs/main.c,$(wildcard runs/*.c $(patsubst %,runs/%/*.c,bench command completion run study show)))
 SEES_base  = base
 SEES_data  = data base
 SEES_model = model base
@@ -87,7 +87,7 @@ endif
 QUIET = $(if $(V),,@)
 SAY   = $(if $(V),:,printf '%-5s%s\n')
 
-.PHONY: all deps study test check layers mutants doctor install clean help FORCE
+.PHONY: all deps study test check bench layers mutants doctor install clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -99,6 +99,7 @@ help:
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
 	@echo 'make check      runs them under ASan and UBSan, the layers, and equal results for any number of threads'
+	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
 	@echo 'make doctor     prints what was found on this machine'
@@ -404,6 +405,9 @@ check: $(TESTS_asan) build/ropewalk-asan build/ropewalk-noomp build/ropewalk bui
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		tests/run tests/layers tests/hashes $(TESTS_asan)
+
+bench: build/ropewalk | $(call after,study test layers check)
+	@tests/bench/run
 
 install: build/ropewalk build/ropewalk-double
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/ropewalk/presets'

@@ -4,12 +4,14 @@
 #include "train/adamw.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* What a run holds: one slab each of gradients and moments, a batch, the activations. All of it is reserved before the
  * first step. */
 struct training {
 	struct model *model;
 	const struct train_options *options;
+	int64_t step; /* steps done */
 	struct batch batch;
 	struct transformer *transformer;
 	struct arena slabs;
@@ -102,7 +104,7 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 	return e;
 }
 
-static struct err training_open(struct training *t, const struct data_options *data)
+static struct err open_parts(struct training *t, const struct data_options *data)
 {
 	int V = task_of(&data->task)->vocabulary(&data->task);
 	BUG_IF(t->model->V != V, "a model of %d tokens for a task of %d", t->model->V, V);
@@ -115,11 +117,30 @@ static struct err training_open(struct training *t, const struct data_options *d
 	return OK;
 }
 
-static void training_close(struct training *t)
+struct err training_open(struct model *m, const struct data_options *data, const struct train_options *train,
+			 struct training **out)
 {
+	struct training *t = *out = calloc(1, sizeof *t);
+	if (!t)
+		return err_failed("Choose a smaller batch, length, width or number of layers.", "no memory for training");
+	t->model = m;
+	t->options = train;
+	struct err e = open_parts(t, data);
+	if (e.code) {
+		training_close(t);
+		*out = NULL;
+	}
+	return e;
+}
+
+void training_close(struct training *t)
+{
+	if (!t)
+		return;
 	transformer_close(t->transformer);
 	batch_close(&t->batch);
 	arena_free(&t->slabs);
+	free(t);
 }
 
 static struct err loss_diverged(const struct step_report *r)
@@ -152,8 +173,9 @@ static void constrain(const struct training *t)
 		encoding->constrain(&place, m->value + m->layout.position, m->value + m->layout.layer[i].position);
 }
 
-static struct err train_step(struct training *t, int64_t step, struct step_report *r)
+struct err training_step(struct training *t, struct step_report *r)
 {
+	int64_t step = t->step;
 	const struct train_options *o = t->options;
 	const struct batch *b = &t->batch;
 	batch_make(&t->batch, (uint64_t)step * (uint64_t)b->count, b->count);
@@ -178,20 +200,22 @@ static struct err train_step(struct training *t, int64_t step, struct step_repor
 	double scale = o->clip > 0 && r->grad_norm > o->clip ? o->clip / r->grad_norm : 1;
 	adamw_update(&t->model->layout, o, step, scale, t->gradient, t->m, t->v, t->model->value);
 	constrain(t);
+	t->step++;
 	return OK;
 }
 
 struct err train_run(struct model *m, const struct data_options *data, const struct train_options *train,
 		     const struct train_hooks *hooks)
 {
-	struct training t = { .model = m, .options = train };
-	struct err e = training_open(&t, data);
+	struct training *t;
+	TRY(training_open(m, data, train, &t));
+	struct err e = OK;
 	for (int64_t step = 0; !e.code && step < train->steps; step++) {
 		struct step_report report;
-		e = train_step(&t, step, &report);
+		e = training_step(t, &report);
 		if (!e.code && hooks && hooks->step)
 			e = hooks->step(hooks->data, &report);
 	}
-	training_close(&t);
+	training_close(t);
 	return e;
 }

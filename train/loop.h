@@ -30,6 +30,14 @@ struct train_plan {
 struct err train_plan(const struct model_options *model, const struct data_options *data,
 		      const struct train_options *train, struct train_plan *out);
 
+/* Training step by step. The model (open, initialised) changes in place; it and the options must outlive the training.
+ * training_close takes NULL too. */
+struct training;
+struct err training_open(struct model *m, const struct data_options *data, const struct train_options *train,
+			 struct training **out);
+struct err training_step(struct training *t, struct step_report *report); /* the next step */
+void training_close(struct training *t);
+
 /* Trains an open, initialised model (its values change in place). Batch b of step i is made of sequences
  * i batch + b of stream `train`. A loss or gradient that is not finite ends it with ERR_DIVERGED before the update,
  * naming step and tensor; the values are then those of the last good step. */
