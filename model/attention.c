@@ -15,12 +15,12 @@ struct attention *attention_place(const struct attention_request *q, struct aren
 	struct attention measured, *placed = ARENA_TAKE(arena, struct attention, 1), *a = placed ? placed : &measured;
 	attention_shape(a, q);
 	size_t F = a->rotates ? (size_t)a->D / 2 : 0, T = (size_t)a->T, jobs = (size_t)a->B * (size_t)a->H;
-	size_t sides = 2 * (size_t)q->zones->together;
+	size_t sides = 2 * (size_t)q->zones->together, layers = (size_t)q->layers;
 	a->cosine = ARENA_TAKE(arena, real, sides * T * F);
 	a->sine = ARENA_TAKE(arena, real, sides * T * F);
-	a->table = ARENA_TAKE(arena, real, (size_t)a->H * a->table_reals);
+	a->table = ARENA_TAKE(arena, real, layers * (size_t)a->H * a->table_reals);
 	if (q->gradients) {
-		a->table_slot = ARENA_TAKE(arena, real, jobs * a->table_reals);
+		a->table_slot = ARENA_TAKE(arena, real, layers * jobs * a->table_reals);
 		a->d_table = ARENA_TAKE(arena, real, (size_t)a->H * a->table_reals);
 		a->frequency_slot = ARENA_TAKE(arena, double, a->learns_frequencies ? jobs * (F + 1) : 0);
 		a->d_frequency = ARENA_TAKE(arena, double, a->learns_frequencies ? F + 1 : 0);
@@ -78,32 +78,41 @@ static void enter_group(struct attention *a, int group)
 	a->angles_of = group;
 }
 
-static struct prepared prepare(struct attention *a, const struct attention_layer *l)
+bool attention_in_parts(const struct attention *a)
+{
+	return !a->learns_frequencies && a->zones->count == a->zones->together;
+}
+
+static struct prepared prepared_of(struct attention *a, const struct attention_layer *l)
 {
 	struct zone *z = &a->zones->zone[0];
-	struct prepared to = { .table = a->table };
+	struct prepared to = { .table = a->table + (size_t)l->index * (size_t)a->H * a->table_reals };
 	if (a->learns_frequencies) {
 		to.inv_freq = z->inv_freq;
 		to.attention_factor = &z->attention_factor;
 	}
-	if (a->place->position->prepare)
-		a->place->position->prepare(a->place, l->own, &to);
 	return to;
 }
 
-struct job {
-	struct attention *a;
-	const struct attention_layer *l;
-	const real *d_output;
-	real *d_qkv, *d_gate;
-};
-
-static void forward_job(int index, int thread, void *data)
+static void make_table(struct attention *a, const struct attention_layer *l)
 {
-	struct job *job = data;
-	const struct zone *z = &job->a->zones->zone[job->a->group];
-	struct attention_head head = attention_head(job->a, job->l, index, thread);
-	bool centred = job->a->place->position->centred;
+	struct prepared to = prepared_of(a, l);
+	if (a->place->position->prepare)
+		a->place->position->prepare(a->place, l->own, &to);
+}
+
+void attention_prepare(struct attention *a, const struct attention_layer *l)
+{
+	BUG_IF(!attention_in_parts(a), "heads do not stand alone");
+	make_table(a, l);
+	enter_group(a, 0);
+}
+
+void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread)
+{
+	const struct zone *z = &a->zones->zone[a->group];
+	struct attention_head head = attention_head(a, l, index, thread);
+	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION);
 	attention_enter_values(&head);
 	if (!centred)
@@ -112,19 +121,9 @@ static void forward_job(int index, int thread, void *data)
 		attention_rows(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
 }
 
-void attention_forward(struct attention *a, const struct attention_layer *l)
+static void clear_head(const struct attention_head *h)
 {
-	struct job job = { .a = a, .l = l };
-	prepare(a, l);
-	for (int group = 0; group < a->zones->count; group += a->together) {
-		enter_group(a, group);
-		threads_each(a->B * a->H, forward_job, &job);
-	}
-}
-
-static void clear_head(struct attention_head *h, const struct job *job, int index)
-{
-	const struct attention *a = job->a;
+	const struct attention *a = h->a;
 	size_t H = (size_t)a->H, G = (size_t)a->gate_reals, D = (size_t)a->D;
 	for (size_t t = 0; t < (size_t)a->T; t++) {
 		for (size_t part = 0; part < 3; part++)
@@ -133,21 +132,21 @@ static void clear_head(struct attention_head *h, const struct job *job, int inde
 			memset(h->d_gate + t * H * G, 0, G * sizeof(real));
 	}
 	if (a->table_reals)
-		memset(a->table_slot + (size_t)index * a->table_reals, 0, a->table_reals * sizeof(real));
+		memset(h->d_table, 0, a->table_reals * sizeof(real));
 	if (a->learns_frequencies)
-		memset(a->frequency_slot + (size_t)index * (D / 2 + 1), 0, (D / 2 + 1) * sizeof(double));
+		memset(h->d_frequency, 0, (D / 2 + 1) * sizeof(double));
 }
 
-static void backward_job(int index, int thread, void *data)
+void attention_head_backward(const struct attention *a, const struct attention_layer *l, struct attention_gradients g,
+			     int index, int thread)
 {
-	struct job *job = data;
-	const struct zone *z = &job->a->zones->zone[job->a->group];
-	struct attention_head head = attention_head(job->a, job->l, index, thread);
+	const struct zone *z = &a->zones->zone[a->group];
+	struct attention_head head = attention_head(a, l, index, thread);
+	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION_BACK);
-	attention_head_gradients(&head, job->d_output, job->d_qkv, job->d_gate, index);
-	if (job->a->group == 0)
-		clear_head(&head, job, index);
-	bool centred = job->a->place->position->centred;
+	attention_head_gradients(&head, l, g, index);
+	if (a->group == 0)
+		clear_head(&head);
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
@@ -158,15 +157,50 @@ static void backward_job(int index, int thread, void *data)
 	attention_leave_values(&head);
 }
 
+struct job {
+	struct attention *a;
+	const struct attention_layer *l;
+	struct attention_gradients g;
+};
+
+static void forward_job(int index, int thread, void *data)
+{
+	struct job *job = data;
+	attention_head_forward(job->a, job->l, index, thread);
+}
+
+static void backward_job(int index, int thread, void *data)
+{
+	struct job *job = data;
+	attention_head_backward(job->a, job->l, job->g, index, thread);
+}
+
+static void each_group(struct job *job, void (*body)(int index, int thread, void *data))
+{
+	struct attention *a = job->a;
+	for (int group = 0; group < a->zones->count; group += a->together) {
+		enter_group(a, group);
+		threads_each(a->B * a->H, body, job);
+	}
+}
+
+void attention_forward(struct attention *a, const struct attention_layer *l)
+{
+	struct job job = { .a = a, .l = l };
+	make_table(a, l);
+	each_group(&job, forward_job);
+}
+
 /* Sums the private slots over sequences, in order. */
-static void sum_slots(struct attention *a)
+static void sum_slots(struct attention *a, int layer)
 {
 	size_t H = (size_t)a->H, R = a->table_reals, F = a->learns_frequencies ? (size_t)a->D / 2 + 1 : 0;
+	const real *slot = a->table_slot + (size_t)layer * (size_t)a->B * H * R;
 	for (size_t h = 0; h < H; h++)
 		for (size_t r = 0; r < R; r++) {
 			double sum = 0;
 			for (size_t b = 0; b < (size_t)a->B; b++)
-				sum += (double)a->table_slot[(b * H + h) * R + r];
+				sum += (double)slot[(b * H + h) * R + r];
 			a->d_table[h * R + r] = (real)sum;
 		}
 	for (size_t f = 0; f < F; f++) {
@@ -176,19 +210,22 @@ static void sum_slots(struct attention *a)
 	}
 }
 
-void attention_backward(struct attention *a, const struct attention_layer *l, const real *d_output, real *d_qkv,
-			real *d_gate, struct place_gradients own)
+void attention_finish(struct attention *a, const struct attention_layer *l, struct place_gradients own)
 {
 	const struct position *position = a->place->position;
-	struct job job = { .a = a, .l = l, .d_output = d_output, .d_qkv = d_qkv, .d_gate = d_gate };
-	struct prepared made = prepare(a, l);
-	for (int group = 0; group < a->zones->count; group += a->together) {
-		enter_group(a, group);
-		threads_each(a->B * a->H, backward_job, &job);
-	}
+	struct prepared made = prepared_of(a, l);
 	if (!position->prepare_back)
 		return;
-	sum_slots(a);
+	sum_slots(a, l->index);
 	position->prepare_back(a->place, l->own, &made, a->d_table, a->d_frequency,
 			       a->learns_frequencies ? a->d_frequency[a->D / 2] : 0, own);
+}
+
+void attention_backward(struct attention *a, const struct attention_layer *l, struct attention_gradients g,
+			struct place_gradients own)
+{
+	struct job job = { .a = a, .l = l, .g = g };
+	make_table(a, l);
+	each_group(&job, backward_job);
+	attention_finish(a, l, own);
 }

@@ -16,6 +16,7 @@ struct attention_request {
 	const struct place *place; /* T and positions set; must outlive the attention, as must the zones */
 	const struct zones *zones;
 	int B, threads;
+	int layers; /* that are at work at once */
 	bool gradients;
 };
 
@@ -24,6 +25,7 @@ struct attention *attention_place(const struct attention_request *request, struc
 
 /* One layer's arrays. N = B T. */
 struct attention_layer {
+	int index; /* 0 .. layers - 1 */
 	const struct place_parameters own; /* the encoding's parameters */
 	const real *qkv;  /* [N][3C] as projected, not rotated */
 	const real *gate; /* [N][H][gate_reals] */
@@ -34,12 +36,27 @@ struct attention_layer {
 	const int32_t *wanted; /* [N] negative where no one reads the output row, which may then be left out; or NULL */
 };
 
-/* Makes the table of this layer (`prepare`), then the output. Not inside a parallel region. */
-void attention_forward(struct attention *a, const struct attention_layer *l);
+/* What a backward pass takes and makes: d_output [N][C] (0 where not wanted) -> d_qkv [N][3C] and d_gate
+ * [N][H][gate_reals], both overwritten. */
+struct attention_gradients {
+	const real *d_output;
+	real *d_qkv, *d_gate;
+};
 
-/* d_output [N][C] (0 where not wanted) -> d_qkv [N][3C], overwritten; d_gate [N][H][gate_reals], overwritten; adds to
- * the encoding's parameter gradients. */
-void attention_backward(struct attention *a, const struct attention_layer *l, const real *d_output, real *d_qkv,
-			real *d_gate, struct place_gradients own);
+/* A whole layer: makes its table (`prepare`), then the output. Backward also adds to the encoding's parameter gradients.
+ * Not inside a parallel region. */
+void attention_forward(struct attention *a, const struct attention_layer *l);
+void attention_backward(struct attention *a, const struct attention_layer *l, struct attention_gradients g,
+			struct place_gradients own);
+
+/* The same in parts, for who takes some sequences through all layers: makes the layer's table; then, inside a parallel
+ * region, each head `index` = b H + h in any order; after all of the backward pass, the parameter gradients. Only where
+ * attention_in_parts: not if layers or queries differ in their angles. The bits are the same. */
+bool attention_in_parts(const struct attention *a);
+void attention_prepare(struct attention *a, const struct attention_layer *l);
+void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread);
+void attention_head_backward(const struct attention *a, const struct attention_layer *l, struct attention_gradients g,
+			     int index, int thread);
+void attention_finish(struct attention *a, const struct attention_layer *l, struct place_gradients own);
 
 #endif

@@ -70,21 +70,23 @@ struct attention_head attention_head(const struct attention *a, const struct att
 		.lse = l->lse + (size_t)index * T,
 		.saved = S ? l->saved + (size_t)index * T * S : NULL,
 		.scores = l->scores ? l->scores + (size_t)index * T * T : NULL,
-		.table = a->table_reals ? a->table + head * a->table_reals : NULL,
+		.table = a->table_reals ? a->table + ((size_t)l->index * H + head) * a->table_reals : NULL,
 	};
 }
 
-void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index)
+void attention_head_gradients(struct attention_head *h, const struct attention_layer *l, struct attention_gradients g,
+			      int index)
 {
 	const struct attention *a = h->a;
 	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
 	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H;
-	h->d_output = d_output + b * T * C + head * (size_t)a->D;
-	h->d_q = d_qkv + b * T * 3 * C + head * (size_t)a->D;
+	h->d_output = g.d_output + b * T * C + head * (size_t)a->D;
+	h->d_q = g.d_qkv + b * T * 3 * C + head * (size_t)a->D;
 	h->d_k = h->d_q + C;
 	h->d_v = h->d_q + 2 * C;
-	h->d_gate = G ? d_gate + (b * T * H + head) * G : NULL;
-	h->d_table = a->table_reals ? a->table_slot + (size_t)index * a->table_reals : NULL;
+	h->d_gate = G ? g.d_gate + (b * T * H + head) * G : NULL;
+	size_t slot = (size_t)l->index * (size_t)(a->B * a->H) + (size_t)index;
+	h->d_table = a->table_reals ? a->table_slot + slot * a->table_reals : NULL;
 	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->D / 2 + 1) : NULL;
 }
 

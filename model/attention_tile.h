@@ -43,7 +43,8 @@ struct attention {
 	real *cosine, *sine; /* [together][2 sides][T][F] of the current group of zones */
 	int angles_of;       /* the group these are of; -1: none */
 	int group, together; /* zones group .. group + together - 1 share the current interval */
-	real *table, *table_slot, *d_table;
+	real *table, *table_slot; /* [layers][H][table_reals], [layers][B][H][table_reals] */
+	real *d_table;            /* [H][table_reals] */
 	double *frequency_slot, *d_frequency; /* [F] inverse frequencies, then the attention factor */
 	struct attention_thread *thread;
 };
@@ -73,7 +74,8 @@ struct attention_head {
 
 /* Head `index` = b H + h, working in a thread's scratch; its gradients. */
 struct attention_head attention_head(const struct attention *a, const struct attention_layer *l, int index, int thread);
-void attention_head_gradients(struct attention_head *h, const real *d_output, real *d_qkv, real *d_gate, int index);
+void attention_head_gradients(struct attention_head *h, const struct attention_layer *l, struct attention_gradients g,
+			      int index);
 
 /* The rotation of rows of a zone; `first` counts from the zone's begin for queries, from key 0 for keys. */
 struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,

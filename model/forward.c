@@ -18,7 +18,7 @@ struct pass {
 	const real *value;
 	const int32_t *token;
 	real *logits; /* [N][V] or NULL */
-	int layer;
+	int layer;    /* that all threads share */
 };
 
 static void vector_chunk(int chunk, int thread, void *data)
@@ -31,35 +31,31 @@ static void vector_chunk(int chunk, int thread, void *data)
 				 t->vector);
 }
 
-static void embed_chunk(int chunk, int thread, void *data)
+static void embed_rows(struct pass *p, int chunk)
 {
-	struct pass *p = data;
 	struct transformer *t = p->t;
-	size_t first;
-	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
-	real *x = t->layer[0].x + first * t->C;
-	(void)thread;
-	embedding(rows, C, p->token + first, p->value + t->model->layout.embedding, x);
-	for (int r = 0; t->place.position->embed && r < rows; r++)
-		vec_add(x + (size_t)r * t->C, t->vector + (first + (size_t)r) % (size_t)t->T * t->C, C);
+	const struct chunk *k = &t->chunk[chunk];
+	int C = (int)t->C;
+	real *x = t->layer[0].x + k->first * t->C;
+	embedding(k->rows, C, p->token + k->first, p->value + t->model->layout.embedding, x);
+	for (int r = 0; t->place.position->embed && r < k->rows; r++)
+		vec_add(x + (size_t)r * t->C, t->vector + (k->first + (size_t)r) % (size_t)t->T * t->C, C);
 }
 
 /* x -> norm -> q, k, v (and the encoding's gates). */
-static void project_chunk(int chunk, int thread, void *data)
+static void project_rows(struct pass *p, int layer, int chunk)
 {
-	struct pass *p = data;
 	struct transformer *t = p->t;
-	const struct layer_layout *at = &t->model->layout.layer[p->layer];
-	const struct layer_activations *a = &t->layer[p->layer];
-	size_t first, gates = (size_t)(t->place.H * t->place.position->gate_reals);
-	int rows = chunk_rows(t->N, chunk, &first), C = (int)t->C;
+	const struct layer_layout *at = &t->model->layout.layer[layer];
+	const struct layer_activations *a = &t->layer[layer];
+	size_t first = t->chunk[chunk].first, gates = (size_t)(t->place.H * t->place.position->gate_reals);
+	int rows = t->chunk[chunk].rows, C = (int)t->C;
 	real *normed = a->normed + first * t->C;
-	(void)thread;
 	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed,
 		a->rstd + first);
 	linear(rows, C, 3 * C, normed, C, p->value + at->q, 0, a->qkv + first * 3 * t->C, 3 * C);
 	if (t->place.position->gate)
-		t->place.position->gate(&t->place, own_parameters(t, p->layer, p->value), rows, normed,
+		t->place.position->gate(&t->place, own_parameters(t, layer, p->value), rows, normed,
 					a->gate + first * gates);
 }
 
@@ -75,17 +71,16 @@ static void gather_rows(const struct transformer *t, size_t first, int rows, rea
 }
 
 /* Attention's output -> o -> residual; then norm -> SwiGLU -> residual. */
-static void mix_chunk(int chunk, int thread, void *data)
+static void mix_rows(struct pass *p, int layer, int chunk, int thread)
 {
-	struct pass *p = data;
 	struct transformer *t = p->t;
-	const struct layer_layout *at = &t->model->layout.layer[p->layer];
-	const struct layer_activations *a = &t->layer[p->layer];
+	const struct layer_layout *at = &t->model->layout.layer[layer];
+	const struct layer_activations *a = &t->layer[layer];
 	size_t first;
-	int rows = chunk_rows(rows_after_attention(t, p->layer), chunk, &first), C = (int)t->C, F = (int)t->F;
-	bool last = last_layer(t, p->layer);
+	int rows = chunk_after_attention(t, layer, chunk, &first), C = (int)t->C, F = (int)t->F;
+	bool last = last_layer(t, layer);
 	const real *output = (last ? t->gathered : a->output) + first * t->C;
-	real *above = (last ? t->x : t->layer[p->layer + 1].x) + first * t->C;
+	real *above = stream_above(t, layer) + first * t->C;
 	real *middle = F && t->gradients ? a->middle + first * t->C : above;
 	if (last)
 		gather_rows(t, first, rows, middle, t->gathered + first * t->C);
@@ -94,9 +89,11 @@ static void mix_chunk(int chunk, int thread, void *data)
 	linear(rows, C, C, output, C, p->value + at->o, 1, middle, C);
 	if (!F)
 		return;
-	real *normed = a->post_normed + first * t->C, *hidden = a->hidden + first * t->F;
-	real *gate_up = a->gate_up + first * 2 * t->F;
-	rmsnorm(rows, C, t->model->options.rms_eps, middle, p->value + at->post_norm, normed, a->post_rstd + first);
+	/* Without gradients layers share these, and gathered rows would stand where another group's are. */
+	size_t place = t->gradients ? first : t->chunk[chunk].first;
+	real *normed = a->post_normed + place * t->C, *hidden = a->hidden + place * t->F;
+	real *gate_up = a->gate_up + place * 2 * t->F;
+	rmsnorm(rows, C, t->model->options.rms_eps, middle, p->value + at->post_norm, normed, a->post_rstd + place);
 	linear(rows, C, 2 * F, normed, C, p->value + at->gate, 0, gate_up, 2 * F);
 	swiglu(rows, F, gate_up, hidden, t->scratch[thread].sigmoid);
 	if (above != middle)
@@ -105,14 +102,13 @@ static void mix_chunk(int chunk, int thread, void *data)
 }
 
 /* Final norm -> logits -> loss. */
-static void head_chunk(int chunk, int thread, void *data)
+static void head_rows(struct pass *p, int chunk, int thread)
 {
-	struct pass *p = data;
 	struct transformer *t = p->t;
 	const struct layout *l = &t->model->layout;
 	struct row_scratch *s = &t->scratch[thread];
-	size_t first, V = (size_t)t->model->V;
-	int rows = chunk_rows((size_t)t->R, chunk, &first), C = (int)t->C;
+	size_t first = t->chunk[chunk].wanted_first, V = (size_t)t->model->V;
+	int rows = t->chunk[chunk].wanted, C = (int)t->C;
 	real *normed = t->gradients ? t->head_normed + first * t->C : s->normed;
 	real *logits = t->gradients ? t->probability + first * V : s->logits;
 	phase_enter(PHASE_HEAD);
@@ -122,6 +118,68 @@ static void head_chunk(int chunk, int thread, void *data)
 	for (int r = 0; p->logits && r < rows; r++)
 		memcpy(p->logits + (size_t)t->row[first + (size_t)r] * V, logits + (size_t)r * V, V * sizeof(real));
 	cross_entropy(rows, (int)V, t->row_target + first, logits, t->row_nll + first, t->row_best + first);
+	phase_enter(PHASE_ELEMENTWISE);
+}
+
+/* A group through all layers. */
+static void group_forward(int index, int thread, void *data)
+{
+	struct pass *p = data;
+	struct transformer *t = p->t;
+	const struct group *g = &t->group[index];
+	int end = g->chunk + g->chunks, H = t->place.H;
+	for (int chunk = g->chunk; chunk < end; chunk++)
+		embed_rows(p, chunk);
+	for (int layer = 0; layer < t->place.layers; layer++) {
+		struct attention_layer attention = attention_layer(t, layer);
+		for (int chunk = g->chunk; chunk < end; chunk++)
+			project_rows(p, layer, chunk);
+		for (int head = g->sequence * H; head < (g->sequence + g->sequences) * H; head++)
+			attention_head_forward(t->attention, &attention, head, thread);
+		phase_enter(PHASE_ELEMENTWISE);
+		for (int chunk = g->chunk; chunk < end; chunk++)
+			mix_rows(p, layer, chunk, thread);
+	}
+	for (int chunk = g->chunk; chunk < end; chunk++)
+		head_rows(p, chunk, thread);
+}
+
+static void embed_chunk(int chunk, int thread, void *data)
+{
+	(void)thread;
+	embed_rows(data, chunk);
+}
+
+static void project_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	(void)thread;
+	project_rows(p, p->layer, chunk);
+}
+
+static void mix_chunk(int chunk, int thread, void *data)
+{
+	struct pass *p = data;
+	mix_rows(p, p->layer, chunk, thread);
+}
+
+static void head_chunk(int chunk, int thread, void *data)
+{
+	head_rows(data, chunk, thread);
+}
+
+/* All threads share each layer. */
+static void layers_forward(struct pass *p)
+{
+	struct transformer *t = p->t;
+	threads_each(t->chunks, embed_chunk, p);
+	for (p->layer = 0; p->layer < t->place.layers; p->layer++) {
+		struct attention_layer layer = attention_layer(t, p->layer);
+		threads_each(t->chunks, project_chunk, p);
+		attention_forward(t->attention, &layer);
+		threads_each(t->chunks, mix_chunk, p);
+	}
+	threads_each(t->chunks, head_chunk, p);
 }
 
 /* Which rows are wanted. */
@@ -139,6 +197,13 @@ static void choose_rows(struct transformer *t, const int32_t *token, const int32
 		t->wanted[n] = t->R;
 		t->row[t->R] = (int32_t)n;
 		t->row_target[t->R++] = target[n];
+	}
+	for (int c = 0, r = 0; c < t->chunks; c++) {
+		struct chunk *k = &t->chunk[c];
+		k->wanted_first = (size_t)r;
+		while (r < t->R && (size_t)t->row[r] < k->first + (size_t)k->rows)
+			r++;
+		k->wanted = r - (int)k->wanted_first;
 	}
 }
 
@@ -166,13 +231,15 @@ struct outcome transformer_forward(struct transformer *t, const int32_t *token, 
 		memcpy(t->token, token, t->N * sizeof *token);
 	if (t->place.position->embed)
 		threads_each((t->T + VECTOR_CHUNK - 1) / VECTOR_CHUNK, vector_chunk, &p);
-	threads_each(t->chunks, embed_chunk, &p);
-	for (p.layer = 0; p.layer < t->place.layers; p.layer++) {
-		struct attention_layer layer = attention_layer(t, p.layer);
-		threads_each(t->chunks, project_chunk, &p);
-		attention_forward(t->attention, &layer);
-		threads_each(chunks_of(rows_after_attention(t, p.layer)), mix_chunk, &p);
+	if (groups_alone(t)) {
+		for (int layer = 0; layer < t->place.layers; layer++) {
+			struct attention_layer attention = attention_layer(t, layer);
+			attention_prepare(t->attention, &attention);
+		}
+		threads_each(t->groups, group_forward, &p);
+	} else {
+		layers_forward(&p);
 	}
-	threads_each(chunks_of((size_t)t->R), head_chunk, &p);
+	t->ready = t->gradients;
 	return collect(t);
 }

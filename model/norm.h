@@ -7,8 +7,8 @@
  * x, y [rows][C], w [C], rstd [rows] = 1 / sqrt(mean(x^2) + eps), kept for the backward pass. */
 void rmsnorm(int rows, int C, double eps, const real *x, const real *w, real *y, real *rstd);
 
-/* Adds to d_x [rows][C] and d_w [C]. */
-void rmsnorm_back(int rows, int C, const real *x, const real *w, const real *rstd, const real *d_y, real *d_x,
-		  double *d_w);
+/* d_x [rows][C] = residual [rows][C] (NULL: 0) + the gradient, where d_x may be x or residual; adds to d_w [C]. */
+void rmsnorm_back(int rows, int C, const real *x, const real *w, const real *rstd, const real *d_y,
+		  const real *residual, real *d_x, double *d_w);
 
 #endif

@@ -48,7 +48,7 @@ static void place(const struct scores_request *q, struct arena *a, struct worksp
 	size_t N = (size_t)q->B * (size_t)q->T, C = (size_t)w->place.C, H = (size_t)w->place.H;
 	scaling_zones(q->scaling, &q->model->options, &w->place, a, &w->zones);
 	struct attention_request request = { .place = &w->place, .zones = &w->zones, .B = q->B,
-					     .threads = threads_count() };
+					     .threads = threads_count(), .layers = 1 };
 	w->attention = attention_place(&request, a);
 	w->qkv = ARENA_TAKE(a, real, N * 3 * C);
 	w->gate = ARENA_TAKE(a, real, N * H * (size_t)position->gate_reals);

@@ -7,7 +7,7 @@
  * gate_up [rows][2F]: gate, then up. y [rows][F]. scratch [F]. */
 void swiglu(int rows, int F, const real *gate_up, real *y, real *scratch);
 
-/* d_gate_up [rows][2F] is overwritten. */
+/* d_gate_up [rows][2F] is overwritten, and may be gate_up. */
 void swiglu_back(int rows, int F, const real *gate_up, const real *d_y, real *d_gate_up, real *scratch);
 
 #endif

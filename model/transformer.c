@@ -1,6 +1,5 @@
 #include "model/transformer.h"
 
-#include "model/base/threads.h"
 #include "model/transformer_parts.h"
 
 struct err model_open(const struct model_options *options, int V, struct model *out)
@@ -24,6 +23,34 @@ void model_close(struct model *m)
 	*m = (struct model){ 0 };
 }
 
+static size_t chunk_size(size_t rows)
+{
+	size_t even = (rows / ROW_CHUNKS + VEC_LANES) / VEC_LANES * VEC_LANES;
+	return even < ROW_CHUNK_LEAST ? ROW_CHUNK_LEAST : even > ROW_CHUNK ? ROW_CHUNK : even;
+}
+
+/* Cuts B sequences of T rows into groups and chunks: some sequences a chunk, or some chunks a sequence. */
+static void place_chunks(struct transformer *t, struct arena *a)
+{
+	int T = t->T, most = (int)chunk_size(t->N), together = T < most ? most / T : 1;
+	int parts = (T + most - 1) / most;
+	t->groups = (t->B + together - 1) / together;
+	t->chunks = t->groups * parts;
+	t->group = ARENA_TAKE(a, struct group, (size_t)t->groups);
+	t->chunk = ARENA_TAKE(a, struct chunk, (size_t)t->chunks);
+	for (int g = 0; t->chunk && g < t->groups; g++) {
+		int sequence = g * together, left = t->B - sequence, sequences = left < together ? left : together;
+		t->group[g] = (struct group){ sequence, sequences, g * parts, parts };
+		for (int part = 0; part < parts; part++) {
+			int from = parts == 1 ? 0 : part * most, to = parts == 1 ? sequences * T : from + most;
+			to = parts > 1 && to > T ? T : to;
+			t->chunk[g * parts + part] = (struct chunk){
+				.first = (size_t)sequence * (size_t)T + (size_t)from, .rows = to - from
+			};
+		}
+	}
+}
+
 /* One layer's activations. Without gradients all layers use the same. */
 static struct layer_activations place_layer(const struct transformer *t, struct arena *a)
 {
@@ -45,6 +72,12 @@ static struct layer_activations place_layer(const struct transformer *t, struct 
 		l.gate_up = ARENA_TAKE(a, real, N * 2 * F);
 		l.hidden = ARENA_TAKE(a, real, N * F);
 	}
+	if (!t->gradients)
+		return l;
+	size_t chunks = (size_t)t->chunks;
+	l.d_qkv = ARENA_TAKE(a, real, N * 3 * C);
+	l.norm_slot = ARENA_TAKE(a, double, chunks * 2 * C);
+	l.gate_slot = ARENA_TAKE(a, real, position->gate ? chunks * t->position_reals : 0);
 	return l;
 }
 
@@ -78,18 +111,14 @@ static void place_activations(struct transformer *t, struct arena *a)
 
 static void place_gradients(struct transformer *t, struct arena *a)
 {
-	size_t N = t->N, C = t->C, F = t->F, heads = (size_t)t->place.H, V = (size_t)t->model->V;
+	size_t N = t->N, C = t->C, heads = (size_t)t->place.H, V = (size_t)t->model->V;
 	const struct position *position = t->place.position;
 	t->token = ARENA_TAKE(a, int32_t, N);
-	t->d_x = ARENA_TAKE(a, real, N * C);
-	t->d_middle = ARENA_TAKE(a, real, F ? N * C : 0);
-	t->d_below = ARENA_TAKE(a, real, N * C);
 	t->d_output = ARENA_TAKE(a, real, N * C);
-	t->d_qkv = ARENA_TAKE(a, real, N * 3 * C);
 	t->d_gate = ARENA_TAKE(a, real, N * heads * (size_t)position->gate_reals);
-	t->d_gate_up = ARENA_TAKE(a, real, N * 2 * F);
-	t->norm_slot = ARENA_TAKE(a, double, most_chunks(N) * 2 * C);
-	t->gate_slot = ARENA_TAKE(a, real, position->gate ? most_chunks(N) * t->position_reals : 0);
+	t->norm_slot = ARENA_TAKE(a, double, (size_t)t->chunks * C);
+	int parts = weight_parts(3 * (int)C) + 2 * weight_parts((int)C) + weight_parts(2 * (int)t->F);
+	t->task = ARENA_TAKE(a, struct weight_task, (size_t)(t->place.layers * parts + weight_parts((int)V)));
 	t->start = ARENA_TAKE(a, int32_t, V + 1);
 	t->order = ARENA_TAKE(a, int32_t, N);
 }
@@ -105,6 +134,7 @@ static void place_scratch(struct transformer *t, struct arena *a)
 		s.hidden = ARENA_TAKE(a, real, ROW_CHUNK * F);
 		s.sigmoid = ARENA_TAKE(a, real, F);
 		s.logits = ARENA_TAKE(a, real, t->gradients ? 0 : (size_t)ROW_CHUNK * (size_t)t->model->V);
+		s.residual = ARENA_TAKE(a, real, t->gradients ? ROW_CHUNK * C : 0);
 		s.sum = ARENA_TAKE(a, double, C);
 		if (t->scratch)
 			t->scratch[i] = s;
@@ -120,7 +150,7 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	t->N = (size_t)q->B * (size_t)q->T;
 	t->C = (size_t)t->place.C;
 	t->F = (size_t)q->model->options.hidden;
-	t->chunks = chunks_of(t->N);
+	place_chunks(t, a);
 	t->position_reals = q->model->layout.layer[0].position_reals;
 	double *positions = ARENA_TAKE(a, double, (size_t)q->T);
 	for (int i = 0; positions && i < q->T; i++)
@@ -129,7 +159,8 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	t->place.positions = positions;
 	scaling_zones(scaling, &q->model->options, &t->place, a, &t->zones);
 	struct attention_request attention = { .place = &t->place, .zones = &t->zones, .B = q->B,
-					       .threads = threads_count(), .gradients = q->gradients };
+					       .threads = threads_count(), .layers = t->place.layers,
+					       .gradients = q->gradients };
 	t->attention = attention_place(&attention, a);
 	place_activations(t, a);
 	if (q->gradients)

@@ -2,28 +2,45 @@
 #define ROPEWALK_TRANSFORMER_PARTS_H
 
 #include "model/attention.h"
+#include "model/base/threads.h"
 #include "model/base/vec.h"
 #include "model/transformer.h"
 
-/* The inside of a transformer: private to transformer.c (its memory), forward.c and backward.c. N = B T rows. All work
- * but attention's is by row, in chunks whose size depends on the number of rows alone: about ROW_CHUNKS of them while
- * they have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a few threads finish together and weights are not read
- * too often. */
+/* The inside of a transformer: private to transformer.c (its memory), forward.c and backward.c.
+ *
+ * Work is cut into chunks of rows, and these make groups: of whole sequences, which need no other group from the
+ * embedding to the loss and back. With enough groups each goes through all layers at once, while its rows are in the
+ * cache; else all threads share each layer. Either way the same chunks are worked on, so the bits are the same. Chunks
+ * depend on B and T alone: about ROW_CHUNKS of them while they have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a
+ * few threads finish together and weights are not read too often. */
 
 #define ROW_CHUNK 256
 #define ROW_CHUNK_LEAST 64
 #define ROW_CHUNKS 8
 
-/* One layer's activations, kept for the backward pass. */
+/* Consecutive rows: all of them, and the wanted ones among them. */
+struct chunk {
+	size_t first, wanted_first;
+	int rows, wanted;
+};
+
+/* Consecutive sequences and their chunks. */
+struct group {
+	int sequence, sequences, chunk, chunks;
+};
+
+/* One layer's activations, kept for the backward pass, which leaves in `x`, `middle` and `gate_up` their gradients. */
 struct layer_activations {
 	real *x;                   /* [N][C] the residual stream as the layer meets it */
 	real *normed, *rstd;       /* [N][C], [N] after the input norm */
-	real *qkv;                 /* [N][3C] */
+	real *qkv, *d_qkv;         /* [N][3C] */
 	real *gate, *output, *lse, *saved; /* see struct attention_layer */
-	real *middle;              /* [N][C] the stream after attention */
+	real *middle;              /* [N][C] the stream after attention; without an MLP the stream above */
 	real *post_normed, *post_rstd;
 	real *gate_up;             /* [N][2F] */
 	real *hidden;              /* [N][F] */
+	double *norm_slot;         /* [chunks][2C] the norms' gradients by chunk */
+	real *gate_slot;           /* [chunks][position_reals] */
 };
 
 /* One thread's scratch for a chunk of rows. */
@@ -32,7 +49,18 @@ struct row_scratch {
 	real *hidden;            /* [ROW_CHUNK][F] */
 	real *sigmoid;           /* [F] */
 	real *logits;            /* [ROW_CHUNK][V] */
+	real *residual;          /* [ROW_CHUNK][C] */
 	double *sum;             /* [C] */
+};
+
+/* Part of the gradient of weights that share their input, x [rows][in], d_y [rows][out]: rows first .. last - 1 of
+ * d_w [out][in]. Of at most WEIGHT_ROWS rows, over all tokens, so that no sum is split. */
+#define WEIGHT_ROWS 192
+struct weight_task {
+	size_t rows;
+	const real *d_y, *x;
+	int in, out, first, last;
+	real *d_w;
 };
 
 struct transformer {
@@ -41,9 +69,13 @@ struct transformer {
 	struct zones zones;
 	struct attention *attention;
 	struct arena memory;
-	int B, T, chunks;
+	int B, T;
 	size_t N, C, F;
+	struct chunk *chunk;
+	struct group *group;
+	int chunks, groups;
 	bool gradients;
+	bool ready; /* a forward pass has been made that no backward pass has used up */
 	size_t position_reals; /* of the encoding's tensors of one layer */
 
 	struct layer_activations *layer;
@@ -64,13 +96,13 @@ struct transformer {
 	double *nll;                   /* [N] */
 	int32_t *best;                 /* [N] */
 
-	int32_t *token;                         /* [N] of the last forward pass */
-	real *d_x, *d_middle, *d_below;         /* [N][C] gradients of the stream after, inside and before a layer */
-	real *d_output, *d_qkv, *d_gate, *d_gate_up;
-	double *norm_slot;                      /* [chunks][2C] norm weights' gradients by chunk */
-	real *gate_slot;                        /* [chunks][position_reals] */
-	int32_t *start, *order;                 /* see embedding_sort */
-	struct row_scratch *scratch;            /* [threads] */
+	int32_t *token;          /* [N] of the last forward pass */
+	real *d_output, *d_gate; /* [N][C], [N][H][gate_reals] */
+	double *norm_slot;       /* [chunks][C] the final norm's gradient by chunk */
+	struct weight_task *task; /* of the last backward pass */
+	int tasks;
+	int32_t *start, *order;   /* see embedding_sort */
+	struct row_scratch *scratch; /* [threads] */
 };
 
 /* The encoding's parameters (and gradients) of a layer within a slab. */
@@ -88,39 +120,41 @@ static inline bool last_layer(const struct transformer *t, int layer)
 static inline struct attention_layer attention_layer(const struct transformer *t, int layer)
 {
 	const struct layer_activations *a = &t->layer[layer];
-	return (struct attention_layer){ .own = own_parameters(t, layer, t->model->value), .qkv = a->qkv,
-					 .gate = a->gate, .output = a->output, .lse = a->lse, .saved = a->saved,
-					 .wanted = last_layer(t, layer) ? t->wanted : NULL };
+	return (struct attention_layer){ .index = layer, .own = own_parameters(t, layer, t->model->value),
+					 .qkv = a->qkv, .gate = a->gate, .output = a->output, .lse = a->lse,
+					 .saved = a->saved, .wanted = last_layer(t, layer) ? t->wanted : NULL };
 }
 
-/* Rows of what follows a layer's attention. */
+/* Rows of what follows a layer's attention: all of them, in the last layer the wanted ones, gathered. */
 static inline size_t rows_after_attention(const struct transformer *t, int layer)
 {
 	return last_layer(t, layer) ? (size_t)t->R : t->N;
 }
 
-static inline size_t chunk_size(size_t rows)
+/* The same of a chunk; returns how many. */
+static inline int chunk_after_attention(const struct transformer *t, int layer, int chunk, size_t *first)
 {
-	size_t even = (rows / ROW_CHUNKS + VEC_LANES) / VEC_LANES * VEC_LANES;
-	return even < ROW_CHUNK_LEAST ? ROW_CHUNK_LEAST : even > ROW_CHUNK ? ROW_CHUNK : even;
+	const struct chunk *c = &t->chunk[chunk];
+	*first = last_layer(t, layer) ? c->wanted_first : c->first;
+	return last_layer(t, layer) ? c->wanted : c->rows;
 }
 
-static inline int chunks_of(size_t rows)
+/* The stream above a layer. */
+static inline real *stream_above(const struct transformer *t, int layer)
 {
-	return (int)((rows + chunk_size(rows) - 1) / chunk_size(rows));
+	return last_layer(t, layer) ? t->x : t->layer[layer + 1].x;
 }
 
-/* No number of rows up to this one is cut into more chunks. */
-static inline size_t most_chunks(size_t rows)
+/* How many tasks the gradient of `out` rows is cut into. */
+static inline int weight_parts(int out)
 {
-	return rows / ROW_CHUNK + ROW_CHUNKS + 1;
+	return (out + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
 }
 
-/* Rows first .. first + count - 1 of a chunk; returns count. */
-static inline int chunk_rows(size_t rows, int chunk, size_t *first)
+/* Does each group go through all layers at once? */
+static inline bool groups_alone(const struct transformer *t)
 {
-	*first = (size_t)chunk * chunk_size(rows);
-	return (int)(rows - *first < chunk_size(rows) ? rows - *first : chunk_size(rows));
+	return t->groups >= threads_count() && attention_in_parts(t->attention);
 }
 
 #endif

@@ -99,7 +99,7 @@ static void check_norm(int rows, int C, double eps)
 	for (int c = 0; c < C; c++)
 		d_w[c] = 10 + c;
 	rmsnorm(rows, C, eps, x, w, y, rstd);
-	rmsnorm_back(rows, C, x, w, rstd, d_y, d_x, d_w);
+	rmsnorm_back(rows, C, x, w, rstd, d_y, d_x, d_x, d_w);
 	for (int i = 0; i < size; i++) {
 		assert_close(y[i], norm_at(&n, i / C, i % C), TOLERANCE);
 		assert_close((double)y[i], (double)w[i % C] * (double)x[i] * (double)rstd[i / C], TOLERANCE);

@@ -146,13 +146,30 @@ static void work(int thread, void (*body)(int index, int thread, void *data), vo
 	phase_enter(before);
 }
 
+static void give_share(int thread, int first, int end)
+{
+	atomic_store_explicit(&share_[thread].next, first, memory_order_relaxed);
+	share_[thread].end = end;
+}
+
+static void work_shares(void (*body)(int index, int thread, void *data), void *data)
+{
+#pragma omp parallel num_threads(count_)
+	work(threads_self(), body, data);
+}
+
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
 {
 	BUG_IF(inside_loop(), "threads_each inside threads_each");
-	for (int t = 0; t < count_; t++) {
-		atomic_store_explicit(&share_[t].next, (int)((int64_t)count * t / count_), memory_order_relaxed);
-		share_[t].end = (int)((int64_t)count * (t + 1) / count_);
-	}
-#pragma omp parallel num_threads(count_)
-	work(threads_self(), body, data);
+	for (int t = 0; t < count_; t++)
+		give_share(t, (int)((int64_t)count * t / count_), (int)((int64_t)count * (t + 1) / count_));
+	work_shares(body, data);
+}
+
+void threads_take(int count, void (*body)(int index, int thread, void *data), void *data)
+{
+	BUG_IF(inside_loop(), "threads_take inside threads_each");
+	for (int t = 0; t < count_; t++)
+		give_share(t, 0, t ? 0 : count);
+	work_shares(body, data);
 }

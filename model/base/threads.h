@@ -21,4 +21,7 @@ bool threads_openmp(void); /* was the program built with OpenMP? */
  * where a BLAS call is single-threaded. */
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data);
 
+/* The same for few tasks of unequal size, the largest first: each thread takes the next. */
+void threads_take(int count, void (*body)(int index, int thread, void *data), void *data);
+
 #endif

@@ -51,7 +51,8 @@ static void place_head(int T, int D, struct head *h, struct arena *a)
 	h->place.T = T;
 	h->place.positions = h->positions;
 	scaling_zones(&none, &h->model.options, &h->place, a, &h->zones);
-	struct attention_request request = { .place = &h->place, .zones = &h->zones, .B = 1, .threads = 1 };
+	struct attention_request request = { .place = &h->place, .zones = &h->zones, .B = 1, .threads = 1,
+					     .layers = 1 };
 	h->attention = attention_place(&request, a);
 	h->x = ARENA_TAKE(a, real, rows * width);
 	h->qkv = ARENA_TAKE(a, real, rows * 3 * width);
