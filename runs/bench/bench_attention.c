@@ -167,6 +167,7 @@ static void measure(const struct bench_request *q, struct head *head, struct pro
 		}
 		time_product(product);
 		arrput(product->seconds, time_product(product));
+		bench_progress(q, &progress, done + 1);
 	}
 	progress_end(&progress);
 }

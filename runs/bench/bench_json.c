@@ -82,7 +82,8 @@ static void add_training(const struct bench_request *q, const struct bench_train
 	put(o, "speedup_threads_best", several ? number(t->speedup.best) : json_null());
 	put(o, "phases_ms", phases_json(t));
 	put(o, "phased_step_ms", number(1e3 * t->phased_step));
-	put(o, "start_ms", number(1e3 * t->first_step));
+	put(o, "start_ms", number(1e3 * t->start));
+	put(o, "first_step_ms", number(1e3 * t->first_step));
 	put(o, "training_resident_bytes", bytes(t->memory));
 	put(o, "peak_resident_bytes", bytes(resident_peak()));
 }

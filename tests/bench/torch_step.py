@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-SECONDS = 4  # of each way
+SECONDS = 3  # of each way
 LEAST = 3
 WARM_UP = 3
 
