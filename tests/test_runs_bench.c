@@ -354,6 +354,7 @@ static void test_json(void **state)
 	json_t *blas = json_object_get(json_object_get(o, "version"), "blas");
 	assert_true(json_is_string(json_object_get(blas, "core")) && json_is_string(json_object_get(blas, "flavour")));
 	assert_true(json_is_string(json_object_get(o, "flop_formula")));
+	assert_non_null(json_object_get(json_object_get(o, "environment"), "OPENBLAS_CORETYPE"));
 	assert_true(json_object_get(json_object_get(o, "evaluation"), "fit_ns_per_token_of_length"));
 	file = program_file("b.json", NULL);
 	assert_string_equal(file, r.out);

@@ -44,6 +44,19 @@ static json_t *timing_json(const struct timing *t, double flop, double tokens)
 	return o;
 }
 
+/* What in the environment changes how threads wait and which kernels the library takes; null where it is not set. */
+static json_t *environment_json(void)
+{
+	static const char *const name[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OPENBLAS_CORETYPE" };
+	json_t *o = json_object();
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		const char *value = getenv(name[i]);
+		json_t *text = value ? json_string(value) : NULL;
+		put(o, name[i], text ? text : json_null());
+	}
+	return o;
+}
+
 static json_t *model_json(const struct bench_request *q, int V)
 {
 	const struct model_options *m = &q->model;
@@ -167,6 +180,7 @@ void bench_json(const struct bench_request *q, const struct bench_result *r, str
 	int V = task_of(&q->data.task)->vocabulary(&q->data.task);
 	json_t *o = json_object();
 	put(o, "version", version_json());
+	put(o, "environment", environment_json());
 	put(o, "model", model_json(q, V));
 	add_training(q, &r->training, V, o);
 	put(o, "evaluation", evaluation_json(q, &r->evaluation, V));
