@@ -254,6 +254,18 @@ static void test_evaluation(void **state)
 	arrfree(e.length);
 }
 
+/* Does the encoding refuse a head_dim of 3, as one that turns pairs must? */
+static bool refuses(const char *name)
+{
+	struct model_options o = sizes();
+	struct layout layout;
+	o.width = 6;
+	assert_ok(method_parse("encoding", position_at, name, &o.encoding));
+	struct err e = layout_position(&o, &layout);
+	layout_free(&layout);
+	return e.code;
+}
+
 static void test_encodings(void **state)
 {
 	struct config c;
@@ -261,12 +273,12 @@ static void test_encodings(void **state)
 	struct bench_encoding *e = NULL;
 	int count = 0;
 	(void)state;
-	q.model.width = 6; /* head_dim 3: rope cannot turn it */
+	q.model.width = 6; /* head_dim 3 */
+	assert_true(refuses("rope"));
 	assert_ok(bench_encodings(&q, &e));
 	for (; position_at(count); count++) {
 		assert_string_equal(e[count].name, position_at(count)->name);
-		bool odd = position_of(&(struct method){ .entry = position_at(count) })->rope_theta;
-		if (odd) {
+		if (refuses(e[count].name)) {
 			assert_int_equal(e[count].refused.code, ERR_USAGE);
 			assert_int_equal(e[count].step.count, 0);
 			continue;
@@ -297,6 +309,15 @@ static void test_attention(void **state)
 	}
 	assert_true(biased);
 	assert_int_equal(threads_count(), threads);
+	arrfree(a.head);
+
+	q.attention_head_dim = 3;
+	assert_ok(bench_attention(&q, &a));
+	for (int i = 0; i < arrlen(a.head); i++) {
+		bool refused = refuses(a.head[i].name);
+		assert_int_equal(a.head[i].refused.code, refused ? ERR_USAGE : ERR_NONE);
+		assert_int_equal(a.head[i].forward.count, refused ? 0 : 2);
+	}
 	arrfree(a.head);
 }
 

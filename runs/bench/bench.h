@@ -63,6 +63,7 @@ struct bench_head {
 	const char *name;
 	struct timing forward;
 	struct ratio over_first;
+	struct err refused; /* it cannot take this head_dim */
 };
 struct bench_attention {
 	int length, head_dim;

@@ -14,6 +14,12 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
+/* 0 where nothing was measured. */
+static json_t *ratio_json(double ratio)
+{
+	return ratio > 0 ? number(ratio) : json_null();
+}
+
 static json_t *bytes(int64_t count)
 {
 	return count < 0 ? json_null() : json_integer(count);
@@ -88,11 +94,10 @@ static void add_training(const struct bench_request *q, const struct bench_train
 	put(o, "limit", timing_json(&t->limit, flop, tokens));
 	put(o, "forward", timing_json(&t->forward, flop / 3, tokens));
 	put(o, "one_thread", timing_json(&t->one_thread, flop, tokens));
-	put(o, "step_over_limit", number(t->over_limit.paired));
-	put(o, "step_over_limit_best", number(t->over_limit.best));
-	bool several = t->one_thread.count;
-	put(o, "speedup_threads", several ? number(t->speedup.paired) : json_null());
-	put(o, "speedup_threads_best", several ? number(t->speedup.best) : json_null());
+	put(o, "step_over_limit", ratio_json(t->over_limit.paired));
+	put(o, "step_over_limit_best", ratio_json(t->over_limit.best));
+	put(o, "speedup_threads", ratio_json(t->speedup.paired));
+	put(o, "speedup_threads_best", ratio_json(t->speedup.best));
 	put(o, "phases_ms", phases_json(t));
 	put(o, "phased_step_ms", number(1e3 * t->phased_step));
 	put(o, "start_ms", number(1e3 * t->start));
@@ -141,12 +146,11 @@ static json_t *encodings_json(const struct bench_request *q, const struct bench_
 	json_t *all = json_array();
 	for (int i = 0; i < arrlen(encoding); i++) {
 		const struct bench_encoding *b = &encoding[i];
-		bool known = b->over_first.best > 0;
 		json_t *o = json_object();
 		put(o, "encoding", json_string(b->name));
 		put(o, "step", timing_json(&b->step, flop, tokens));
-		put(o, "over_first", known ? number(b->over_first.paired) : json_null());
-		put(o, "over_first_best", known ? number(b->over_first.best) : json_null());
+		put(o, "over_first", ratio_json(b->over_first.paired));
+		put(o, "over_first_best", ratio_json(b->over_first.best));
 		put(o, "refused", b->refused.code ? json_string(b->refused.text) : json_null());
 		json_array_append_new(all, o);
 	}
@@ -161,8 +165,9 @@ static json_t *attention_json(const struct bench_attention *a)
 		json_t *one = json_object();
 		put(one, "encoding", json_string(h->name));
 		put(one, "forward", timing_json(&h->forward, a->flop, 0));
-		put(one, "over_first", number(h->over_first.paired));
-		put(one, "over_first_best", number(h->over_first.best));
+		put(one, "over_first", ratio_json(h->over_first.paired));
+		put(one, "over_first_best", ratio_json(h->over_first.best));
+		put(one, "refused", h->refused.code ? json_string(h->refused.text) : json_null());
 		json_array_append_new(heads, one);
 	}
 	put(o, "length", json_integer(a->length));

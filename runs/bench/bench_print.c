@@ -171,6 +171,10 @@ static void print_attention(const struct bench_attention *a, struct text_builder
 	for (int i = 0; i < arrlen(a->head); i++) {
 		const struct bench_head *h = &a->head[i];
 		struct sheet_row *row = sheet_add(&s, h->name);
+		if (!h->forward.count) {
+			put(row, 0, "n/a", 0);
+			continue;
+		}
 		put_timing(row, &h->forward, a->flop);
 		put(row, 5, "%.3f", h->over_first.paired);
 		put(row, 6, "%.3f", h->over_first.best);
