@@ -122,7 +122,7 @@ struct err training_open(struct model *m, const struct data_options *data, const
 {
 	struct training *t = *out = calloc(1, sizeof *t);
 	if (!t)
-		return err_failed("Choose a smaller batch, length, width or number of layers.", "no memory for training");
+		return err_failed(NULL, "no memory for training");
 	t->model = m;
 	t->options = train;
 	struct err e = open_parts(t, data);

@@ -18,6 +18,11 @@ bool bench_more(const struct bench_request *q, int done, double start)
 	return done < q->repetitions && !late;
 }
 
+void bench_progress(const struct bench_request *q, struct progress *p, int done)
+{
+	progress_show(p, (double)done / q->repetitions, "repetition %d of %d", done, q->repetitions);
+}
+
 static int vocabulary_of(const struct bench_request *q)
 {
 	return task_of(&q->data.task)->vocabulary(&q->data.task);
@@ -49,17 +54,19 @@ static struct err open_forward(struct bench *b)
 	return transformer_open(&forward, &b->transformer);
 }
 
-static struct err open_training(struct bench *b, double *first_step)
+static struct err open_training(struct bench *b, struct bench_training *out)
 {
 	const struct bench_request *q = b->request;
 	struct step_report report;
 	TRY(model_open(&q->model, vocabulary_of(q), &b->model));
 	layout_initialise(&b->model.layout, (uint64_t)q->train.seed, b->model.value);
 	TRY(training_open(&b->model, &q->data, &q->train, &b->training));
+	out->start = clock_seconds() - q->start;
 	TRY(training_step(b->training, &report));
-	*first_step = clock_seconds() - q->start;
+	out->first_step = clock_seconds() - q->start;
 	for (int i = 1; i < WARM_UP; i++)
 		TRY(training_step(b->training, &report));
+	out->memory = resident_peak();
 	return OK;
 }
 
@@ -159,8 +166,7 @@ struct err bench_training(const struct bench_request *q, struct bench_training *
 	struct bench b = { .request = q };
 	int count = 0;
 	struct progress progress;
-	struct err e = open_training(&b, &out->first_step);
-	out->memory = resident_peak();
+	struct err e = open_training(&b, out);
 	if (!e.code)
 		e = open_forward(&b);
 	if (!e.code)
@@ -168,7 +174,7 @@ struct err bench_training(const struct bench_request *q, struct bench_training *
 	progress_start(&progress, "training step");
 	for (; !e.code && bench_more(q, count, progress.start); count++) {
 		e = repeat(&b);
-		progress_show(&progress, (count + 1.0) / q->repetitions, "repetition %d of %d", count + 1, q->repetitions);
+		bench_progress(q, &progress, count + 1);
 	}
 	progress_end(&progress);
 	if (!e.code)
@@ -180,6 +186,7 @@ struct err bench_training(const struct bench_request *q, struct bench_training *
 struct err bench_check(const struct bench_request *q)
 {
 	struct train_plan plan;
+	TRY(scaling_check(&q->scaling, &q->model, (double)q->model.train_length));
 	TRY(task_of(&q->data.task)->check(&q->data.task, (int)q->model.train_length, (int)q->model.train_length));
 	return train_plan(&q->model, &q->data, &q->train, &plan);
 }

@@ -5,6 +5,7 @@
 #include "model/base/phase.h"
 #include "model/transformer.h"
 #include "runs/bench/timing.h"
+#include "runs/progress.h"
 #include "train/options.h"
 
 /* How fast a model of these options trains and evaluates here, beside what the machine's matrix products allow
@@ -28,7 +29,7 @@ struct bench_request {
 
 /* The training step and what it is held against. `one_thread` is empty where there is but one. */
 struct bench_training {
-	double first_step;                            /* from the process's start to the end of the first step */
+	double start, first_step;                     /* when the first step began and ended, of the process's start */
 	int64_t memory;                               /* peak resident bytes of training alone */
 	struct timing step, limit, forward, one_thread;
 	struct ratio over_limit, speedup;             /* step / limit; one thread / all */
@@ -62,6 +63,7 @@ struct bench_head {
 	const char *name;
 	struct timing forward;
 	struct ratio over_first;
+	struct err refused; /* it cannot take this head_dim */
 };
 struct bench_attention {
 	int length, head_dim;
@@ -92,14 +94,15 @@ struct err bench_attention(const struct bench_request *q, struct bench_attention
 
 /* May another repetition be made, after `done` that began at `start`? */
 bool bench_more(const struct bench_request *q, int done, double start);
+void bench_progress(const struct bench_request *q, struct progress *p, int done);
 
 /* 4 D for each (query, key) of the tiles of BENCH_TILE^2 that hold one with key <= query. */
 double attention_flop(int length, int head_dim);
 
 /* How rates are counted, in words. */
-#define BENCH_FLOP \
-	"a step is 6 N B T + 12 L B H T^2 D (N: weights that are multiplied, all but the embedding; attention counted in " \
-	"full, T x T), a forward pass a third of it"
+#define BENCH_FLOP                                                                                         \
+	"a step is 6 N B T + 12 L B H T^2 D (N: weights that are multiplied, all but the embedding and the " \
+	"norms; attention counted in full, T x T), a forward pass a third of it"
 #define BENCH_ATTENTION_FLOP "4 D for each query and key of the 64 x 64 tiles on and below the diagonal"
 #define BENCH_PRODUCT_FLOP (2.0 * BENCH_PRODUCT * BENCH_PRODUCT * BENCH_PRODUCT)
 

@@ -10,6 +10,7 @@ enum { PRODUCTS_A_TIME = 4 };
 
 /* One head of one sequence under one encoding. */
 struct head {
+	const char *name;
 	struct model model; /* the encoding's own tensors */
 	struct place place;
 	struct zones zones;
@@ -17,7 +18,8 @@ struct head {
 	double *positions;
 	real *x, *qkv, *gate, *output, *lse, *saved;
 	struct arena memory;
-	double *forward; /* seconds by repetition; stb_ds array */
+	struct err refused; /* by the encoding, or for lack of memory; then it is not measured */
+	double *forward;    /* seconds by repetition; stb_ds array */
 };
 
 struct product {
@@ -90,7 +92,6 @@ static struct err open_head(const struct bench_request *q, int encoding, struct 
 	options.layers = options.heads = 1;
 	options.width = D;
 	options.encoding = method_default(position_at(encoding));
-	*h = (struct head){ 0 };
 	TRY(scores_model(&options, &h->model));
 	layout_initialise(&h->model.layout, 1, h->model.value);
 	place_head(T, D, h, &measure);
@@ -163,11 +164,14 @@ static void measure(const struct bench_request *q, struct head *head, struct pro
 	progress_start(&progress, "attention");
 	for (int done = 0; bench_more(q, done, progress.start); done++) {
 		for (int i = 0; i < arrlen(head); i++) {
+			if (head[i].refused.code)
+				continue;
 			time_head(&head[i]);
 			arrput(head[i].forward, time_head(&head[i]));
 		}
 		time_product(product);
 		arrput(product->seconds, time_product(product));
+		bench_progress(q, &progress, done + 1);
 	}
 	progress_end(&progress);
 }
@@ -178,9 +182,10 @@ static void summarise(const struct head *head, const struct product *product, st
 	out->product = timing_of(product->seconds, (int)arrlen(product->seconds));
 	for (int i = 0; i < arrlen(head); i++) {
 		int count = (int)arrlen(head[i].forward);
-		struct bench_head h = { .name = head[i].place.position->entry.name,
-					.forward = timing_of(head[i].forward, count),
-					.over_first = ratio_of(head[i].forward, head[0].forward, count) };
+		struct bench_head h = { .name = head[i].name, .refused = head[i].refused,
+					.forward = timing_of(head[i].forward, count) };
+		if (count && count == arrlen(head[0].forward))
+			h.over_first = ratio_of(head[i].forward, head[0].forward, count);
 		arrput(out->head, h);
 	}
 }
@@ -195,10 +200,11 @@ static struct err attention_alone(const struct bench_request *q, struct bench_at
 	arrsetcap(head, (size_t)encodings);
 	struct product product = { .seconds = NULL };
 	struct err e = open_product(&product);
-	for (int i = 0; i < encodings && !e.code; i++)
+	for (int i = 0; i < encodings; i++)
 		if (takes_part(i)) {
 			struct head *h = arraddnptr(head, 1);
-			e = open_head(q, i, h);
+			*h = (struct head){ .name = position_at(i)->name };
+			h->refused = open_head(q, i, h);
 		}
 	if (!e.code) {
 		measure(q, head, &product);

@@ -39,8 +39,7 @@ static struct err measure(const struct bench_request *q, struct lane *lane)
 		for (int i = 0; i < arrlen(lane) && !e.code; i++) {
 			if (lane[i].training)
 				e = repeat(&lane[i]);
-			progress_show(&progress, (done + 1.0) / q->repetitions, "repetition %d of %d", done + 1,
-				      q->repetitions);
+			bench_progress(q, &progress, done + 1);
 		}
 	progress_end(&progress);
 	return e;

@@ -44,8 +44,9 @@ static struct eval_request request_at(const struct bench_request *q, const struc
 
 static struct err evaluate(const struct eval_request *r, struct bench_length *l, double **token)
 {
-	struct watch w = { .start = clock_seconds() };
 	struct eval_result result;
+	resident_trim();
+	struct watch w = { .start = clock_seconds() };
 	struct err e = eval_run(r, after_lot, &w, &result);
 	eval_result_free(&result);
 	arrput(*token, seconds_a_token(&w));
@@ -110,7 +111,7 @@ struct err bench_evaluation(const struct bench_request *q, struct bench_evaluati
 	progress_start(&progress, "evaluation");
 	for (int done = 0; !e.code && bench_more(q, done, progress.start); done++) {
 		e = repeat(q, &m, out, token);
-		progress_show(&progress, (done + 1.0) / q->repetitions, "repetition %d of %d", done + 1, q->repetitions);
+		bench_progress(q, &progress, done + 1);
 	}
 	progress_end(&progress);
 	if (!e.code)

@@ -14,6 +14,12 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
+/* 0 where nothing was measured. */
+static json_t *ratio_json(double ratio)
+{
+	return ratio > 0 ? number(ratio) : json_null();
+}
+
 static json_t *bytes(int64_t count)
 {
 	return count < 0 ? json_null() : json_integer(count);
@@ -40,6 +46,19 @@ static json_t *timing_json(const struct timing *t, double flop, double tokens)
 	if (tokens > 0) {
 		put(o, "tokens_per_second_best", number(tokens / t->best));
 		put(o, "tokens_per_second_median", number(tokens / t->median));
+	}
+	return o;
+}
+
+/* What in the environment changes how threads wait and which kernels the library takes; null where it is not set. */
+static json_t *environment_json(void)
+{
+	static const char *const name[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OPENBLAS_CORETYPE" };
+	json_t *o = json_object();
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		const char *value = getenv(name[i]);
+		json_t *text = value ? json_string(value) : NULL;
+		put(o, name[i], text ? text : json_null());
 	}
 	return o;
 }
@@ -75,14 +94,14 @@ static void add_training(const struct bench_request *q, const struct bench_train
 	put(o, "limit", timing_json(&t->limit, flop, tokens));
 	put(o, "forward", timing_json(&t->forward, flop / 3, tokens));
 	put(o, "one_thread", timing_json(&t->one_thread, flop, tokens));
-	put(o, "step_over_limit", number(t->over_limit.paired));
-	put(o, "step_over_limit_best", number(t->over_limit.best));
-	bool several = t->one_thread.count;
-	put(o, "speedup_threads", several ? number(t->speedup.paired) : json_null());
-	put(o, "speedup_threads_best", several ? number(t->speedup.best) : json_null());
+	put(o, "step_over_limit", ratio_json(t->over_limit.paired));
+	put(o, "step_over_limit_best", ratio_json(t->over_limit.best));
+	put(o, "speedup_threads", ratio_json(t->speedup.paired));
+	put(o, "speedup_threads_best", ratio_json(t->speedup.best));
 	put(o, "phases_ms", phases_json(t));
 	put(o, "phased_step_ms", number(1e3 * t->phased_step));
-	put(o, "start_ms", number(1e3 * t->first_step));
+	put(o, "start_ms", number(1e3 * t->start));
+	put(o, "first_step_ms", number(1e3 * t->first_step));
 	put(o, "training_resident_bytes", bytes(t->memory));
 	put(o, "peak_resident_bytes", bytes(resident_peak()));
 }
@@ -127,12 +146,11 @@ static json_t *encodings_json(const struct bench_request *q, const struct bench_
 	json_t *all = json_array();
 	for (int i = 0; i < arrlen(encoding); i++) {
 		const struct bench_encoding *b = &encoding[i];
-		bool known = b->over_first.best > 0;
 		json_t *o = json_object();
 		put(o, "encoding", json_string(b->name));
 		put(o, "step", timing_json(&b->step, flop, tokens));
-		put(o, "over_first", known ? number(b->over_first.paired) : json_null());
-		put(o, "over_first_best", known ? number(b->over_first.best) : json_null());
+		put(o, "over_first", ratio_json(b->over_first.paired));
+		put(o, "over_first_best", ratio_json(b->over_first.best));
 		put(o, "refused", b->refused.code ? json_string(b->refused.text) : json_null());
 		json_array_append_new(all, o);
 	}
@@ -147,8 +165,9 @@ static json_t *attention_json(const struct bench_attention *a)
 		json_t *one = json_object();
 		put(one, "encoding", json_string(h->name));
 		put(one, "forward", timing_json(&h->forward, a->flop, 0));
-		put(one, "over_first", number(h->over_first.paired));
-		put(one, "over_first_best", number(h->over_first.best));
+		put(one, "over_first", ratio_json(h->over_first.paired));
+		put(one, "over_first_best", ratio_json(h->over_first.best));
+		put(one, "refused", h->refused.code ? json_string(h->refused.text) : json_null());
 		json_array_append_new(heads, one);
 	}
 	put(o, "length", json_integer(a->length));
@@ -166,6 +185,7 @@ void bench_json(const struct bench_request *q, const struct bench_result *r, str
 	int V = task_of(&q->data.task)->vocabulary(&q->data.task);
 	json_t *o = json_object();
 	put(o, "version", version_json());
+	put(o, "environment", environment_json());
 	put(o, "model", model_json(q, V));
 	add_training(q, &r->training, V, o);
 	put(o, "evaluation", evaluation_json(q, &r->evaluation, V));

@@ -42,7 +42,7 @@ static void note(struct text_builder *b, const char *format, ...)
 	wrap_paragraph(b, text);
 }
 
-/* ms, spread, GFLOP/s from `column` on. */
+/* Under TIMING_COLUMNS. */
 static void put_timing(struct sheet_row *row, const struct timing *t, double flop)
 {
 	put(row, 0, "%.3f", 1e3 * t->best);
@@ -51,9 +51,10 @@ static void put_timing(struct sheet_row *row, const struct timing *t, double flo
 	put(row, 3, "%.0f", 1e-9 * flop / t->best);
 	put(row, 4, "%.0f", 1e-9 * flop / t->median);
 }
-#define TIMING_COLUMNS "best, ms", "median, ms", "spread", "GFLOP/s best", "median"
+#define TIMING_COLUMNS "best, ms", "median, ms", "spread", "GFLOP/s", "at median"
 
-static void print_training(const struct bench_request *q, const struct bench_training *t, int V, struct text_builder *b)
+static void print_training(const struct bench_request *q, const struct bench_training *t, int V,
+			   struct text_builder *b)
 {
 	static const char *const names[] = { TIMING_COLUMNS, "tokens/s", NULL };
 	const struct { const char *label; const struct timing *timing; double share; } rows[] = {
@@ -82,8 +83,10 @@ static void print_ratios(const struct bench_training *t, struct text_builder *b)
 	if (t->one_thread.count)
 		note(b, "speedup_threads %.2f (median of neighbours), %.2f (best over best)", t->speedup.paired,
 		     t->speedup.best);
-	note(b, "%d repetitions, each thing measured in turn; spread: between the quartiles, of the median", t->step.count);
-	note(b, "start %.1f ms: from the process's start to the end of the first step", 1e3 * t->first_step);
+	note(b, "%d repetitions, each thing measured in turn; spread: between the quartiles, of the median",
+	     t->step.count);
+	note(b, "start %.1f ms: from the process's start to the first step, which ended at %.1f ms", 1e3 * t->start,
+	     1e3 * t->first_step);
 	note(b, "resident memory %s while training, %s at most in all", memory_text((size_t)t->memory, memory),
 	     memory_text((size_t)resident_peak(), peak));
 	text_add(b, "\n");
@@ -105,8 +108,8 @@ static void print_phases(const struct bench_training *t, struct text_builder *b)
 static void print_evaluation(const struct bench_request *q, const struct bench_evaluation *e, int V,
 			     struct text_builder *b)
 {
-	static const char *const names[] = { "length", "sequences", "ns a token", "best", "spread", "GFLOP/s", "resident",
-					     NULL };
+	static const char *const names[] = { "length", "sequences", "ns a token", "best", "spread", "GFLOP/s",
+					     "resident", NULL };
 	struct sheet s = { .title = "Evaluation" };
 	columns(&s, names);
 	for (int i = 0; i < arrlen(e->length); i++) {
@@ -128,7 +131,7 @@ static void print_evaluation(const struct bench_request *q, const struct bench_e
 	}
 	finish(&s, b);
 	if (isfinite(e->b))
-		note(b, "time a token = %.1f ns + %.4f ns T; resident memory of the longest over the shortest: %.2f",
+		note(b, "time a token = %.1f ns %+.4f ns T; resident memory of the longest over the shortest: %.2f",
 		     1e9 * e->a, 1e9 * e->b, e->memory_ratio);
 	text_add(b, "\n");
 }
@@ -159,20 +162,25 @@ static void print_encodings(const struct bench_encoding *encoding, struct text_b
 static void print_attention(const struct bench_attention *a, struct text_builder *b)
 {
 	static const char *const names[] = { TIMING_COLUMNS, "paired", "best/best", NULL };
-	char title[160];
+	char title[160], product[48];
 	snprintf(title, sizeof title,
-		 "Attention forward, one head of %d on %d tokens, one thread, and over that of %s; products of %d beside it",
-		 a->head_dim, a->length, a->head[0].name, BENCH_PRODUCT);
+		 "Attention forward on one thread, one head of %d on %d tokens, and over that of %s", a->head_dim,
+		 a->length, a->head[0].name);
 	struct sheet s = { .title = title };
 	columns(&s, names);
 	for (int i = 0; i < arrlen(a->head); i++) {
 		const struct bench_head *h = &a->head[i];
 		struct sheet_row *row = sheet_add(&s, h->name);
+		if (!h->forward.count) {
+			put(row, 0, "n/a", 0);
+			continue;
+		}
 		put_timing(row, &h->forward, a->flop);
 		put(row, 5, "%.3f", h->over_first.paired);
 		put(row, 6, "%.3f", h->over_first.best);
 	}
-	put_timing(sheet_add(&s, "a product of the library"), &a->product, BENCH_PRODUCT_FLOP);
+	snprintf(product, sizeof product, "the library's product, %d^3", BENCH_PRODUCT);
+	put_timing(sheet_add(&s, text_keep(product)), &a->product, BENCH_PRODUCT_FLOP);
 	finish(&s, b);
 	note(b, "GFLOP/s of attention: %s", BENCH_ATTENTION_FLOP);
 	text_add(b, "\n");

@@ -13,6 +13,7 @@ struct share {
 	real *w;        /* the largest matrix, or a head's */
 	real *y;        /* as x */
 	real *gradient; /* the largest matrix */
+	double flop;    /* of the last run */
 };
 
 struct limit {
@@ -107,31 +108,39 @@ void limit_close(struct limit *l)
 	arena_free(&memory);
 }
 
-/* One linear layer: forward, gradient of its input, gradient of its weights. */
-static void linear_products(const struct share *s, int in, int out)
+static void product(struct share *s, enum blas_kind kind, int m, int n, int k, const real *a, int lda, const real *b,
+		    int ldb, real beta, real *c, int ldc)
 {
-	blas_library(BLAS_NT, s->rows, out, in, s->x, in, s->w, in, 0, s->y, out);
-	blas_library(BLAS_NN, s->rows, in, out, s->x, out, s->w, in, 0, s->y, in);
-	blas_library(BLAS_TN, out, in, s->rows, s->x, out, s->x, in, 1, s->gradient, in);
+	blas_library(kind, m, n, k, a, lda, b, ldb, beta, c, ldc);
+	s->flop += 2.0 * m * n * k;
+}
+
+/* One linear layer: forward, gradient of its input, gradient of its weights. */
+static void linear_products(struct share *s, int in, int out)
+{
+	product(s, BLAS_NT, s->rows, out, in, s->x, in, s->w, in, 0, s->y, out);
+	product(s, BLAS_NN, s->rows, in, out, s->x, out, s->w, in, 0, s->y, in);
+	product(s, BLAS_TN, out, in, s->rows, s->x, out, s->x, in, 1, s->gradient, in);
 }
 
 /* One head: q k^T, p v; then d_output v^T, d_logits k, and d_logits^T q, p^T d_output. */
-static void head_products(const struct share *s, int T, int D)
+static void head_products(struct share *s, int T, int D)
 {
-	blas_library(BLAS_NT, T, T, D, s->x, D, s->w, D, 0, s->y, T);
-	blas_library(BLAS_NN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
-	blas_library(BLAS_NT, T, T, D, s->x, D, s->w, D, 0, s->y, T);
-	blas_library(BLAS_NN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
-	blas_library(BLAS_TN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
-	blas_library(BLAS_TN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
+	product(s, BLAS_NT, T, T, D, s->x, D, s->w, D, 0, s->y, T);
+	product(s, BLAS_NN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
+	product(s, BLAS_NT, T, T, D, s->x, D, s->w, D, 0, s->y, T);
+	product(s, BLAS_NN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
+	product(s, BLAS_TN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
+	product(s, BLAS_TN, T, D, T, s->x, T, s->w, D, 0, s->y, D);
 }
 
 static void run_share(int index, int thread, void *data)
 {
-	const struct limit *l = data;
-	const struct share *s = &l->share[index];
+	struct limit *l = data;
+	struct share *s = &l->share[index];
 	int C = (int)l->options.width, F = (int)l->options.hidden;
 	(void)thread;
+	s->flop = 0;
 	/* The sums would grow from run to run. */
 	memset(s->gradient, 0, l->matrix * sizeof(real));
 	for (int layer = 0; layer < l->options.layers; layer++) {
@@ -147,7 +156,11 @@ static void run_share(int index, int thread, void *data)
 	linear_products(s, C, l->V);
 }
 
-void limit_run(struct limit *l)
+double limit_run(struct limit *l)
 {
+	double flop = 0;
 	threads_each(l->threads, run_share, l);
+	for (int t = 0; t < l->threads; t++)
+		flop += l->share[t].flop;
+	return flop;
 }

@@ -16,14 +16,14 @@ struct limit; /* operands */
 struct err limit_open(const struct model_options *options, int V, int batch, struct limit **out);
 void limit_close(struct limit *l); /* NULL too */
 
-/* All products once. Not inside a parallel region; with at most as many threads as it was opened for. */
-void limit_run(struct limit *l);
+/* All products once. Not inside a parallel region. Returns the floating-point operations of the calls it made. */
+double limit_run(struct limit *l);
 
-/* Floating-point operations of those products, which is how every rate of the bench is counted: with N the weights that
+/* The same from the sizes alone, which is how every rate of the bench is counted: with N the weights that
  * are multiplied, 6 N B T + 12 layers B H T^2 D. */
 double limit_flop(const struct model_options *options, int V, int batch);
 
-/* The same of a forward pass of `batch` sequences of `length` tokens: 2 N B T + 4 layers B H T^2 D. */
+/* That of a forward pass of `batch` sequences of `length` tokens: 2 N B T + 4 layers B H T^2 D. */
 double forward_flop(const struct model_options *options, int V, int batch, int length);
 
 #endif

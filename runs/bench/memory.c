@@ -1,7 +1,11 @@
 #include "runs/bench/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 int64_t resident_now(void)
 {
@@ -25,5 +29,12 @@ int64_t resident_peak(void)
 	return use.ru_maxrss;
 #else
 	return (int64_t)use.ru_maxrss * 1024;
+#endif
+}
+
+void resident_trim(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
 #endif
 }

@@ -7,4 +7,7 @@
 int64_t resident_now(void);
 int64_t resident_peak(void);
 
+/* Has the allocator give free memory back to the system, where it can, so that the next measure is of what is used. */
+void resident_trim(void);
+
 #endif

@@ -40,7 +40,8 @@ struct ratio ratio_of(const double *first, const double *second, int count)
 	double *ratio = NULL;
 	for (int i = 0; i < count; i++)
 		arrput(ratio, first[i] / second[i]);
-	struct ratio r = { timing_of(ratio, count).median, timing_of(first, count).best / timing_of(second, count).best };
+	struct ratio r = { .paired = timing_of(ratio, count).median,
+			   .best = timing_of(first, count).best / timing_of(second, count).best };
 	arrfree(ratio);
 	return r;
 }

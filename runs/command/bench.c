@@ -25,7 +25,7 @@ static const struct option own_rows[] = {
 	{ ROW(vocab, INTEGER, "99", "tokens", "vocabulary of the random tokens that stand in where no task is given"),
 	  .least = 1, .most = RANDOM_VOCABULARY_MOST },
 	{ ROW(repetitions, INTEGER, "20", "", "how often each thing is measured"), .least = 1, .most = 1000000 },
-	{ ROW(seconds, NUMBER, "0", "s", "no repetition, after the third, begins when a part has taken these; 0: no bound"),
+	{ ROW(seconds, NUMBER, "0", "s", "bound of each part, checked from the third repetition on; 0: none"),
 	  .most = 1e6 },
 	{ ROW(multiples, TEXT, "1,2,4,8,16,32", "list", "evaluated lengths as multiples of train_length") },
 	{ ROW(scaling, METHOD, "none", "", "RoPE scaling to evaluate under"), .family = scaling_at },
@@ -48,7 +48,9 @@ static double process_start(void)
 	return clock_seconds() - ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
 }
 
-static struct err no_effect(const struct config *c, const char *given, const char *unless, bool has_effect)
+/* `given` has no effect because of `why`, unless it has. */
+static struct err no_effect(const struct config *c, const char *given, bool has_effect, const char *why,
+			    const char *unless)
 {
 	if (has_effect || !config_given(c, given))
 		return OK;
@@ -56,7 +58,7 @@ static struct err no_effect(const struct config *c, const char *given, const cha
 	text_add(&hint, "Leave it out, or %s.", unless);
 	for (const char *s = given; *s; s++)
 		text_add(&name, "%c", *s == '_' ? '-' : *s);
-	struct err e = err_usage(hint.data, "--%s: has no effect", name.data);
+	struct err e = err_usage(hint.data, "--%s: has no effect: %s", name.data, why);
 	text_builder_free(&hint);
 	text_builder_free(&name);
 	return e;
@@ -64,10 +66,11 @@ static struct err no_effect(const struct config *c, const char *given, const cha
 
 static struct err check_effects(const struct config *c)
 {
+	static const char off[] = "attention alone is not measured", on[] = "give --attention=on";
 	const struct bench_options *o = c->own;
-	TRY(no_effect(c, "vocab", "leave --task out", !config_given(c, "task")));
-	TRY(no_effect(c, "attention_length", "give --attention=on", o->attention));
-	return no_effect(c, "attention_head_dim", "give --attention=on", o->attention);
+	TRY(no_effect(c, "vocab", !config_given(c, "task"), "the task has its own", "leave --task out"));
+	TRY(no_effect(c, "attention_length", o->attention, off, on));
+	return no_effect(c, "attention_head_dim", o->attention, off, on);
 }
 
 static struct bench_request request_of(const struct config *c, double start)
@@ -133,10 +136,10 @@ const struct command command_bench = {
 	.more = "Prints the time of a training step, of the forward pass and of the limit: the step's matrix products\n"
 		"alone, as a user of the BLAS library would call them; where the step's time goes; the gain of all\n"
 		"threads over one; evaluation at each multiple; memory. Whatever is compared is measured in turn.\n"
-		"Unless --task is given, tokens are random and all positions are scored. Nothing is written but --output.\n"
+		"Unless --task is given, tokens are random and all positions are scored. Only --output is written.\n"
 		"Examples:\n"
 		"  ropewalk bench --task=recall\n"
-		"  ropewalk bench --layers=4 --width=128 --heads=4 --hidden=344 --train-length=128 --batch=16 --vocab=64\n"
+		"  ropewalk bench --layers=4 --width=128 --heads=4 --train-length=128 --batch=16 --vocab=64\n"
 		"  ropewalk bench --encodings=on --attention=on --format=json",
 	.lists = LIST_TRAINING | LIST_RUN | LIST_OWN,
 	.without = "steps|lr|lr_floor|warmup|beta1|beta2|adam_eps|weight_decay|clip|out|force",
