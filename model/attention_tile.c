@@ -49,8 +49,10 @@ static void enter_block(struct attention_head *h, const struct block *b)
 		}
 		struct rotation r = attention_rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first,
 						       b->centre);
-		a->place->position->rotate(&r, q, (int)row, s->range);
-		take_rows(h, b, s->range, D, to);
+		bool all = b->rows == b->last - b->first;
+		a->place->position->rotate(&r, q, (int)row, all ? to : s->range);
+		if (!all)
+			take_rows(h, b, s->range, D, to);
 	}
 }
 
@@ -360,6 +362,19 @@ static real logits_gradient(struct attention_head *h, const struct work *w, stru
 	return 1;
 }
 
+/* The block's rows within their range, 0 in the others. */
+static const real *spread_rows(const struct attention_head *h, const struct block *b, const real *rows)
+{
+	size_t D = (size_t)h->a->D, range = (size_t)(b->last - b->first) * D;
+	real *to = h->scratch->range;
+	if (b->rows == b->last - b->first)
+		return rows;
+	memset(to, 0, range * sizeof *to);
+	for (int r = 0; r < b->rows; r++)
+		memcpy(to + (size_t)(b->index[r] - b->first) * D, rows + (size_t)r * D, D * sizeof *to);
+	return to;
+}
+
 static void leave_block(struct attention_head *h, const struct block *b)
 {
 	const struct attention *a = h->a;
@@ -373,13 +388,10 @@ static void leave_block(struct attention_head *h, const struct block *b)
 				vec_add(h->d_q + (size_t)b->index[r] * row, rotated + (size_t)r * D, a->D);
 			continue;
 		}
-		memset(s->range, 0, (size_t)(b->last - b->first) * D * sizeof(real));
-		for (int r = 0; r < b->rows; r++)
-			memcpy(s->range + (size_t)(b->index[r] - b->first) * D, rotated + (size_t)r * D,
-			       D * sizeof(real));
 		struct rotation r = attention_rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first,
 						       b->centre);
-		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row, s->range, d_q, (int)row,
+		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row,
+						spread_rows(h, b, rotated), d_q, (int)row,
 						attention_rotation_gradient(h));
 	}
 	if (a->place->position->centred)

@@ -189,6 +189,7 @@ static void layers_backward(struct pass *p)
 static void add_tasks(struct transformer *t, struct weight_task w)
 {
 	int each = (w.out + weight_parts(w.out) - 1) / weight_parts(w.out);
+	each = (each + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
 	for (w.first = 0; w.first < w.out; w.first = w.last) {
 		w.last = w.first + each < w.out ? w.first + each : w.out;
 		t->task[t->tasks++] = w;

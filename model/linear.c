@@ -2,11 +2,35 @@
 
 #include "model/base/blas.h"
 #include "model/base/phase.h"
+#include "model/base/product.h"
 
-void linear(int rows, int in, int out, const real *x, int x_stride, const real *w, real beta, real *y, int y_stride)
+#include <string.h>
+
+/* As many rows as are turned over for, at least. */
+#define ROWS 64
+
+size_t linear_turned_reals(int out, int in)
+{
+	return blas_own(ROWS, out, in) ? product_turned_reals(out, in) : 0;
+}
+
+void linear_turn(int out, int in, const real *w, real *turned)
+{
+	product_turn_weight(out, in, w, in, turned);
+}
+
+void linear(int rows, int in, int out, const real *x, int x_stride, struct linear_weight w, const real *plus, real *y,
+	    int y_stride)
 {
 	enum phase before = phase_enter_within(PHASE_LINEAR);
-	gemm_nt(rows, out, in, 1, x, x_stride, w, in, beta, y, y_stride);
+	if (w.turned) {
+		product_weight(rows, out, in, 1, x, (size_t)x_stride, w.turned, plus, y, y_stride);
+	} else {
+		for (int r = 0; plus && plus != y && r < rows; r++)
+			memcpy(y + (size_t)r * (size_t)y_stride, plus + (size_t)r * (size_t)y_stride,
+			       (size_t)out * sizeof *y);
+		gemm_nt(rows, out, in, 1, x, x_stride, w.w, in, plus != NULL, y, y_stride);
+	}
 	phase_enter(before);
 }
 

@@ -3,10 +3,21 @@
 
 #include "model/base/real.h"
 
+#include <stddef.h>
+
 /* y = x W^T, W [out][in], on rows that stand `*_stride` reals apart. Inside a parallel region (blas.h). */
 
-/* y [rows][out] = x W^T + beta y */
-void linear(int rows, int in, int out, const real *x, int x_stride, const real *w, real beta, real *y, int y_stride);
+/* A weight matrix, and the same turned over once for many products: linear_turned_reals(out, in) reals that linear_turn
+ * fills, or NULL where that is 0, since the library's products are faster. */
+struct linear_weight {
+	const real *w, *turned;
+};
+size_t linear_turned_reals(int out, int in);
+void linear_turn(int out, int in, const real *w, real *turned);
+
+/* y [rows][out] = x W^T + plus; plus (NULL: 0) stands as y does, and may be y. */
+void linear(int rows, int in, int out, const real *x, int x_stride, struct linear_weight w, const real *plus, real *y,
+	    int y_stride);
 
 /* d_x [rows][in] = d_y W + beta d_x */
 void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, const real *w, real beta, real *d_x,

@@ -1,5 +1,6 @@
 #include "model/transformer.h"
 
+#include "model/linear.h"
 #include "model/transformer_parts.h"
 
 struct err model_open(const struct model_options *options, int V, struct model *out)
@@ -109,6 +110,26 @@ static void place_activations(struct transformer *t, struct arena *a)
 	t->probability = ARENA_TAKE(a, real, N * (size_t)t->model->V);
 }
 
+static real *place_turned(struct arena *a, size_t out, size_t in)
+{
+	size_t reals = linear_turned_reals((int)out, (int)in);
+	return reals ? ARENA_TAKE(a, real, reals) : NULL;
+}
+
+static void place_weights(struct transformer *t, struct arena *a)
+{
+	size_t C = t->C, F = t->F, layers = (size_t)t->place.layers;
+	t->turned = ARENA_TAKE(a, struct turned, layers);
+	for (size_t l = 0; l < layers; l++) {
+		struct turned w = { .qkv = place_turned(a, 3 * C, C), .o = place_turned(a, C, C),
+				    .gate_up = F ? place_turned(a, 2 * F, C) : NULL,
+				    .down = F ? place_turned(a, C, F) : NULL };
+		if (t->turned)
+			t->turned[l] = w;
+	}
+	t->turned_head = place_turned(a, (size_t)t->model->V, C);
+}
+
 static void place_gradients(struct transformer *t, struct arena *a)
 {
 	size_t N = t->N, C = t->C, heads = (size_t)t->place.H, V = (size_t)t->model->V;
@@ -163,6 +184,7 @@ static struct transformer *place(const struct transformer_request *q, const stru
 					       .gradients = q->gradients };
 	t->attention = attention_place(&attention, a);
 	place_activations(t, a);
+	place_weights(t, a);
 	if (q->gradients)
 		place_gradients(t, a);
 	place_scratch(t, a);

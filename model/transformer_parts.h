@@ -55,12 +55,17 @@ struct row_scratch {
 
 /* Part of the gradient of weights that share their input, x [rows][in], d_y [rows][out]: rows first .. last - 1 of
  * d_w [out][in]. Of at most WEIGHT_ROWS rows, over all tokens, so that no sum is split. */
-#define WEIGHT_ROWS 192
+#define WEIGHT_ROWS 256
 struct weight_task {
 	size_t rows;
 	const real *d_y, *x;
 	int in, out, first, last;
 	real *d_w;
+};
+
+/* A layer's matrices, turned over (linear_turn) where that is of use. */
+struct turned {
+	real *qkv, *o, *gate_up, *down;
 };
 
 struct transformer {
@@ -79,6 +84,8 @@ struct transformer {
 	size_t position_reals; /* of the encoding's tensors of one layer */
 
 	struct layer_activations *layer;
+	struct turned *turned; /* [layers] */
+	real *turned_head;
 	real *vector; /* [T][C] what the encoding adds to the embeddings */
 
 	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored

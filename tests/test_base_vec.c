@@ -100,7 +100,7 @@ static int true_results(const float *x, float *e, float *s)
 		exact[i] = exp((double)x[i]);
 	for (int i = 0; i < CHUNK; i++) {
 		e[i] = (float)exact[i];
-		s[i] = (float)(exact[i] / (1 + exact[i]));
+		s[i] = x[i] < -87 ? 0 : (float)(exact[i] / (1 + exact[i]));
 	}
 	return 0;
 }

@@ -4,6 +4,8 @@
 #include "err.h"
 #include "real.h"
 
+#include <stdbool.h>
+
 /* Matrix products: OpenBLAS behind one file, and our own (product.h) where small sizes make them faster. Row-major; ld*
  * are reals from one row to the next. Each call runs on one thread and must come from inside a parallel region
  * (threads_each): the same bits for any number of threads. */
@@ -22,6 +24,9 @@ void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real
  * parallel region. */
 enum blas_products { PRODUCTS_OWN, PRODUCTS_LIBRARY };
 void blas_use(enum blas_products products);
+
+/* Is A B or A B^T of this size our own? */
+bool blas_own(int m, int n, int k);
 
 /* The library's product as any caller of it would have it, C = op(A) op(B) + beta C: what a benchmark compares with. */
 enum blas_kind { BLAS_NT, BLAS_NN, BLAS_TN };

@@ -40,9 +40,9 @@ INLINE vector load(const real *x)
 	return v;
 }
 
-INLINE void store(real *x, vector sum, real alpha, bool add)
+INLINE void store(real *x, vector sum, real alpha, bool add, const real *plus)
 {
-	vector v = add ? load(x) + alpha * sum : alpha * sum;
+	vector v = add ? load(plus) + alpha * sum : alpha * sum;
 	memcpy(x, &v, sizeof v);
 }
 
@@ -59,9 +59,11 @@ struct right {
 	size_t row, panel;
 };
 
-/* `rows` and `add` are constants where this is inlined: so the sums stay in registers, and scaling and adding are one
+/* Adds to `plus`, laid out as C is, or C itself.
+ * `rows` and `add` are constants where this is inlined: so the sums stay in registers, and scaling and adding are one
  * operation (contracted) in every copy of this code, which an element's bits must not depend on. */
-INLINE void block(int rows, int k, const struct left *l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+INLINE void block(int rows, int k, const struct left *l, const real *b, size_t ldb, bool add,
+		  const real *plus, real *c, size_t ldc)
 {
 	vector sum[PRODUCT_ROWS][2] = { 0 };
 	const real *a = l->a;
@@ -75,28 +77,29 @@ INLINE void block(int rows, int k, const struct left *l, const real *b, size_t l
 		}
 	}
 	for (int i = 0; i < rows; i++) {
-		store(c + (size_t)i * ldc, sum[i][0], l->alpha, add);
-		store(c + (size_t)i * ldc + LANES, sum[i][1], l->alpha, add);
+		size_t at = (size_t)i * ldc;
+		store(c + at, sum[i][0], l->alpha, add, plus + at);
+		store(c + at + LANES, sum[i][1], l->alpha, add, plus + at + LANES);
 	}
 }
 
-INLINE void strip(int rows, struct span columns, int k, const struct left *l, const struct right *r, bool add, real *c,
-		  size_t ldc)
+INLINE void strip(int rows, struct span columns, int k, const struct left *l, const struct right *r, bool add,
+		  const real *plus, real *c, size_t ldc)
 {
 	for (int j = columns.from; j < columns.to; j += PRODUCT_COLUMNS)
-		block(rows, k, l, r->b + (size_t)j * r->panel, r->row, add, c + j, ldc);
+		block(rows, k, l, r->b + (size_t)j * r->panel, r->row, add, add ? plus + j : c, c + j, ldc);
 }
 
-/* Blocks of columns [from, to) of some rows of C, to rounded up to whole blocks. */
-static void block_rows(int rows, struct span columns, int k, const struct left *l, const struct right *r, bool add,
-		       real *c, size_t ldc)
+/* Blocks of columns [from, to) of some rows of C, to rounded up to whole blocks; `plus` NULL adds to 0. */
+static void block_rows(int rows, struct span columns, int k, const struct left *l, const struct right *r,
+		       const real *plus, real *c, size_t ldc)
 {
-#define CASE(count)                                                   \
-	case count:                                                   \
-		if (add)                                              \
-			strip(count, columns, k, l, r, true, c, ldc); \
-		else                                                  \
-			strip(count, columns, k, l, r, false, c, ldc); \
+#define CASE(count)                                                           \
+	case count:                                                           \
+		if (plus)                                                     \
+			strip(count, columns, k, l, r, true, plus, c, ldc);   \
+		else                                                          \
+			strip(count, columns, k, l, r, false, NULL, c, ldc);  \
 		break;
 	switch (rows) {
 		CASE(1)
@@ -118,13 +121,13 @@ static void block_rows(int rows, struct span columns, int k, const struct left *
 }
 
 /* The same for fewer columns of C than a block has: a whole block, of which they are taken. */
-static void block_columns(int rows, int columns, int k, const struct left *l, const struct right *r, bool add, real *c,
-			  size_t ldc)
+static void block_columns(int rows, int columns, int k, const struct left *l, const struct right *r, const real *plus,
+			  real *c, size_t ldc)
 {
 	real out[PRODUCT_ROWS * PRODUCT_COLUMNS] = { 0 };
-	for (int i = 0; add && i < rows; i++)
-		memcpy(out + i * PRODUCT_COLUMNS, c + (size_t)i * ldc, (size_t)columns * sizeof *c);
-	block_rows(rows, (struct span){ 0, columns }, k, l, r, add, out, (size_t)PRODUCT_COLUMNS);
+	for (int i = 0; plus && i < rows; i++)
+		memcpy(out + i * PRODUCT_COLUMNS, plus + (size_t)i * ldc, (size_t)columns * sizeof *c);
+	block_rows(rows, (struct span){ 0, columns }, k, l, r, plus ? out : NULL, out, (size_t)PRODUCT_COLUMNS);
 	for (int i = 0; i < rows; i++)
 		memcpy(c + (size_t)i * ldc, out + i * PRODUCT_COLUMNS, (size_t)columns * sizeof *c);
 }
@@ -135,13 +138,19 @@ static struct left below(struct left l, int i)
 	return l;
 }
 
+static const real *below_plus(const real *plus, size_t at)
+{
+	return plus ? plus + at : NULL;
+}
+
 static int rows_at(int m, int i)
 {
 	return m - i < PRODUCT_ROWS ? m - i : PRODUCT_ROWS;
 }
 
 /* Columns that do not fill a block: B's are copied beside zeros. */
-static void last_columns(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+static void last_columns(int m, int n, int k, struct left l, const real *b, size_t ldb, const real *plus, real *c,
+			 size_t ldc)
 {
 	real wide[DEPTH * PRODUCT_COLUMNS];
 	struct right r = { .b = wide, .row = (size_t)PRODUCT_COLUMNS };
@@ -150,21 +159,25 @@ static void last_columns(int m, int n, int k, struct left l, const real *b, size
 		memcpy(wide + p * PRODUCT_COLUMNS, b + (size_t)p * ldb, (size_t)n * sizeof *b);
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below(l, i);
-		block_columns(rows_at(m, i), n, k, &rows, &r, add, c + (size_t)i * ldc, ldc);
+		block_columns(rows_at(m, i), n, k, &rows, &r, below_plus(plus, (size_t)i * ldc), c + (size_t)i * ldc,
+			      ldc);
 	}
 }
 
 /* Up to DEPTH rows of B. */
-static void shallow(int m, int n, int k, struct left l, const real *b, size_t ldb, bool add, real *c, size_t ldc)
+static void shallow(int m, int n, int k, struct left l, const real *b, size_t ldb, const real *plus, real *c,
+		    size_t ldc)
 {
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
 	struct right r = { .b = b, .row = ldb, .panel = 1 };
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below(l, i);
-		block_rows(rows_at(m, i), whole, k, &rows, &r, add, c + (size_t)i * ldc, ldc);
+		block_rows(rows_at(m, i), whole, k, &rows, &r, below_plus(plus, (size_t)i * ldc), c + (size_t)i * ldc,
+			   ldc);
 	}
 	if (whole.to < n)
-		last_columns(m, n - whole.to, k, l, b + whole.to, ldb, add, c + whole.to, ldc);
+		last_columns(m, n - whole.to, k, l, b + whole.to, ldb, below_plus(plus, (size_t)whole.to), c + whole.to,
+			     ldc);
 }
 
 void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
@@ -174,8 +187,8 @@ void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_
 	/* At least once: an empty sum is 0, not what C held. */
 	do {
 		struct left l = { alpha, a + (size_t)p * a_column, a_row, a_column };
-		shallow(m, n, k - p < depth ? k - p : depth, l, b + (size_t)p * (size_t)ldb, (size_t)ldb, add || p > 0,
-			c, (size_t)ldc);
+		shallow(m, n, k - p < depth ? k - p : depth, l, b + (size_t)p * (size_t)ldb, (size_t)ldb,
+			add || p > 0 ? c : NULL, c, (size_t)ldc);
 		p += depth;
 	} while (p < k);
 }
@@ -246,18 +259,42 @@ static struct right turned_over(const real *turned, int k)
 	return (struct right){ .b = turned, .row = (size_t)PRODUCT_COLUMNS, .panel = (size_t)k };
 }
 
-/* Up to DEPTH columns of B, turned over. */
-static void shallow_turned(int m, int n, int k, struct left l, const real *turned, bool add, real *c, size_t ldc)
+/* Up to DEPTH terms. */
+static void shallow_turned(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c, size_t ldc)
 {
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
 	struct right r = turned_over(turned, k), last = turned_over(turned + (size_t)whole.to * (size_t)k, k);
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below(l, i);
-		real *to = c + (size_t)i * ldc;
-		block_rows(rows_at(m, i), whole, k, &rows, &r, add, to, ldc);
+		size_t at = (size_t)i * ldc;
+		block_rows(rows_at(m, i), whole, k, &rows, &r, below_plus(plus, at), c + at, ldc);
+		at += (size_t)whole.to;
 		if (whole.to < n)
-			block_columns(rows_at(m, i), n - whole.to, k, &rows, &last, add, to + whole.to, ldc);
+			block_columns(rows_at(m, i), n - whole.to, k, &rows, &last, below_plus(plus, at), c + at, ldc);
 	}
+}
+
+void product_turn_weight(int n, int k, const real *b, int ldb, real *turned)
+{
+	for (int p = 0; p < k; p += DEPTH) {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		product_turn(n, depth, b + p, ldb, turned);
+		turned += product_turned_reals(n, depth);
+	}
+}
+
+void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *turned, const real *plus,
+		    real *c, int ldc)
+{
+	int p = 0;
+	/* At least once: an empty sum is 0, not what C held. */
+	do {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		struct left l = { alpha, a + p, a_row, 1 };
+		shallow_turned(m, n, depth, l, turned, p > 0 ? c : plus, c, (size_t)ldc);
+		turned += product_turned_reals(n, depth);
+		p += DEPTH;
+	} while (p < k);
 }
 
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
@@ -269,9 +306,9 @@ void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a
 	int p = 0;
 	do {
 		int depth = k - p < DEPTH ? k - p : DEPTH;
+		struct left l = { alpha, a + p, a_row, 1 };
 		product_turn(n, depth, b + p, ldb, turned);
-		shallow_turned(m, n, depth, (struct left){ alpha, a + p, a_row, 1 }, turned, add || p > 0, c,
-			       (size_t)ldc);
+		shallow_turned(m, n, depth, l, turned, add || p > 0 ? c : NULL, c, (size_t)ldc);
 		p += DEPTH;
 	} while (p < k);
 }
@@ -282,7 +319,7 @@ void product_some_columns(int m, int k, real alpha, const real *a, size_t a_row,
 	struct right r = turned_over(turned, k);
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below((struct left){ alpha, a, a_row, 1 }, i);
-		block_rows(rows_at(m, i), columns[i / PRODUCT_ROWS], k, &rows, &r, false, c + (size_t)i * (size_t)ldc,
+		block_rows(rows_at(m, i), columns[i / PRODUCT_ROWS], k, &rows, &r, NULL, c + (size_t)i * (size_t)ldc,
 			   (size_t)ldc);
 	}
 }
@@ -296,9 +333,9 @@ static void some_terms(int rows, int n, struct span terms, struct left l, const 
 		struct right r = { .b = b + (size_t)p * ldb, .row = ldb, .panel = 1 };
 		end = (p / DEPTH + 1) * DEPTH < terms.to ? (p / DEPTH + 1) * DEPTH : terms.to;
 		l.a = a + (size_t)p * l.column;
-		block_rows(rows, whole, end - p, &l, &r, true, c, ldc);
+		block_rows(rows, whole, end - p, &l, &r, c, c, ldc);
 		if (whole.to < n)
-			last_columns(rows, n - whole.to, end - p, l, r.b + whole.to, ldb, true, c + whole.to, ldc);
+			last_columns(rows, n - whole.to, end - p, l, r.b + whole.to, ldb, c + whole.to, c + whole.to, ldc);
 	}
 }
 

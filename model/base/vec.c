@@ -17,11 +17,6 @@ static inline real exponential(real x)
 	return exp(x);
 }
 
-static inline real magnitude(real x)
-{
-	return fabs(x);
-}
-
 real vec_max(const real *x, int n)
 {
 	real max = -INFINITY;
@@ -101,11 +96,6 @@ static inline float exponential(float x)
 	return from_bits(to_bits(p) | nan);
 }
 
-static inline float magnitude(float x)
-{
-	return fabsf(x);
-}
-
 /* The bits of a float as an integer of the same order, and back. */
 static inline int32_t ordered(int32_t bits)
 {
@@ -127,12 +117,6 @@ real vec_max(const real *x, int n)
 }
 
 #endif
-
-static inline real logistic(real x)
-{
-	real e = exponential(-magnitude(x));
-	return (x < 0 ? e : 1) / (1 + e);
-}
 
 /* Leaves the total of 16 lanes in the first: halves are added to each other. A macro, to serve real and double. */
 #define FOLD(lane)                                                      \
@@ -173,6 +157,14 @@ void vec_exp(real *x, int n)
 
 #ifdef ROPEWALK_DOUBLE
 
+void vec_sigmoid(const real *x, real *y, int n)
+{
+	for (int i = 0; i < n; i++) {
+		real e = exp(-fabs(x[i]));
+		y[i] = (x[i] < 0 ? e : 1) / (1 + e);
+	}
+}
+
 real vec_exp_sum(real *x, int n, real shift)
 {
 	real lane[VEC_LANES] = { 0 };
@@ -198,29 +190,51 @@ real vec_exp_sum(real *x, int n, real shift)
 typedef float wide __attribute__((vector_size(4 * WIDE)));
 typedef uint32_t wide_bits __attribute__((vector_size(4 * WIDE)));
 
-/* e^(x - shift) of a block as `exponential` has it, but with less to do: what is left is at most 88, and results below
- * the normal numbers are 0. */
-static inline __attribute__((always_inline)) void falling(float *x, float shift, wide sum[PER_BLOCK])
+static inline wide wide_load(const float *x)
+{
+	wide v;
+	memcpy(&v, x, sizeof v);
+	return v;
+}
+
+/* e^x as `exponential` has it, but with less to do: x is at most 88, and results below the normal numbers are 0. */
+static inline wide falling(wide x)
 {
 	const float rounder = 12582912 + 127, least = -87;
+	wide_bits kept = ~(wide_bits)(x < least);
+	wide rounded = x * 0x1.715476p+0f + rounder, n = rounded - rounder;
+	wide r = x - n * LN2_HIGH;
+	r = r + n * LN2_LOW;
+	wide p = EXP_6 * r + EXP_5;
+	p = p * r + EXP_4;
+	p = p * r + EXP_3;
+	p = p * r + EXP_2;
+	p = p * r + 1;
+	p = p * r + 1;
+	p = p * (wide)((wide_bits)rounded << 23);
+	return (wide)((wide_bits)p & kept);
+}
+
+static inline void exp_sum_block(float *x, float shift, wide sum[PER_BLOCK])
+{
 	for (int i = 0; i < PER_BLOCK; i++) {
-		wide v;
-		memcpy(&v, x + i * WIDE, sizeof v);
-		v = v - shift;
-		wide_bits kept = ~(wide_bits)(v < least);
-		wide rounded = v * 0x1.715476p+0f + rounder, n = rounded - rounder;
-		wide r = v - n * LN2_HIGH;
-		r = r + n * LN2_LOW;
-		wide p = EXP_6 * r + EXP_5;
-		p = p * r + EXP_4;
-		p = p * r + EXP_3;
-		p = p * r + EXP_2;
-		p = p * r + 1;
-		p = p * r + 1;
-		p = p * (wide)((wide_bits)rounded << 23);
-		p = (wide)((wide_bits)p & kept);
+		wide p = falling(wide_load(x + i * WIDE) - shift);
 		sum[i] += p;
 		memcpy(x + i * WIDE, &p, sizeof p);
+	}
+}
+
+/* From e = e^-|x|, which does not overflow: 1 / (1 + e), or e / (1 + e) where x is negative. */
+static inline void sigmoid_block(const float *x, float *y)
+{
+	const wide zero = { 0 };
+	for (int i = 0; i < PER_BLOCK; i++) {
+		wide v = wide_load(x + i * WIDE);
+		wide_bits negative = (wide_bits)(v < 0);
+		wide e = falling((wide)((wide_bits)v | 0x80000000u));
+		wide above = (wide)(((wide_bits)e & negative) | ((wide_bits)(zero + 1) & ~negative));
+		wide p = above / (1 + e);
+		memcpy(y + i * WIDE, &p, sizeof p);
 	}
 }
 
@@ -229,11 +243,11 @@ real vec_exp_sum(real *x, int n, real shift)
 	wide sum[PER_BLOCK] = { 0 };
 	int rest = n % VEC_LANES;
 	for (int i = 0; i < n - rest; i += VEC_LANES)
-		falling(x + i, shift, sum);
+		exp_sum_block(x + i, shift, sum);
 	if (rest) {
 		real block[VEC_LANES];
 		pad(block, x + n - rest, rest);
-		falling(block, shift, sum);
+		exp_sum_block(block, shift, sum);
 		memcpy(x + n - rest, block, (size_t)rest * sizeof *x);
 	}
 	real lane[VEC_LANES];
@@ -243,28 +257,20 @@ real vec_exp_sum(real *x, int n, real shift)
 	return lane[0];
 }
 
-#endif
-
-KERNEL void sigmoid_blocks(real *x, int blocks)
-{
-	for (int b = 0; b < blocks; b++, x += VEC_LANES)
-		for (int k = 0; k < VEC_LANES; k++)
-			x[k] = logistic(x[k]);
-}
-
 void vec_sigmoid(const real *x, real *y, int n)
 {
-	real block[VEC_LANES];
 	int rest = n % VEC_LANES;
-	if (y != x && n > 0)
-		memcpy(y, x, (size_t)n * sizeof *x);
-	sigmoid_blocks(y, n / VEC_LANES);
+	for (int i = 0; i < n - rest; i += VEC_LANES)
+		sigmoid_block(x + i, y + i);
 	if (!rest)
 		return;
-	pad(block, y + n - rest, rest);
-	sigmoid_blocks(block, 1);
+	real block[VEC_LANES];
+	pad(block, x + n - rest, rest);
+	sigmoid_block(block, block);
 	memcpy(y + n - rest, block, (size_t)rest * sizeof *y);
 }
+
+#endif
 
 real vec_softmax(real *x, int n)
 {

@@ -21,7 +21,7 @@ real vec_exp_sum(real *x, int n, real shift);
 /* Greatest element; -inf for n = 0. */
 real vec_max(const real *x, int n);
 
-/* 1 / (1 + e^-x), within 2 ulp, without overflow. */
+/* 1 / (1 + e^-x), within 2 ulp, without overflow; in float 0 below -87. */
 void vec_sigmoid(const real *x, real *y, int n);
 
 /* One softmax row in place: x = exp(x - max) / sum; returns max + ln(sum). A row of nothing but -inf is a BUG. */
