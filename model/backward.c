@@ -45,7 +45,7 @@ static void head_rows(struct pass *p, int chunk, int thread)
 	double *d_norm = clear_norm(t->norm_slot + (size_t)chunk * t->C, t->C);
 	phase_enter(PHASE_HEAD);
 	cross_entropy_back(rows, (int)V, t->row_target + first, 1 / (double)t->scored, d_logits);
-	linear_back_input(rows, C, (int)V, d_logits, (int)V, p->value + l->head, 0, s->normed, C);
+	linear_back_input(rows, C, (int)V, d_logits, (int)V, head_matrix(t), s->normed, C);
 	rmsnorm_back(rows, C, x, p->value + l->norm, t->head_rstd + first, s->normed, NULL, x, d_norm);
 	phase_enter(PHASE_ELEMENTWISE);
 }
@@ -72,14 +72,14 @@ static void unmix_rows(struct pass *p, int layer, int chunk, int thread)
 	bool last = last_layer(t, layer);
 	if (F) {
 		real *middle = a->middle + first * t->C, *gate_up = a->gate_up + first * 2 * t->F;
-		linear_back_input(rows, F, C, d_above, C, p->value + at->down, 0, s->hidden, F);
+		linear_back_input(rows, F, C, d_above, C, matrix(t, layer, MATRIX_DOWN), s->hidden, F);
 		swiglu_back(rows, F, gate_up, s->hidden, gate_up, s->sigmoid);
-		linear_back_input(rows, C, 2 * F, gate_up, 2 * F, p->value + at->gate, 0, s->normed, C);
+		linear_back_input(rows, C, 2 * F, gate_up, 2 * F, matrix(t, layer, MATRIX_GATE_UP), s->normed, C);
 		rmsnorm_back(rows, C, middle, p->value + at->post_norm, a->post_rstd + first, s->normed, d_above,
 			     middle, clear_norm(norm_slot(t, layer, chunk, 1), t->C));
 		d_middle = middle;
 	}
-	linear_back_input(rows, C, C, d_middle, C, p->value + at->o, 0,
+	linear_back_input(rows, C, C, d_middle, C, matrix(t, layer, MATRIX_O),
 			  last ? s->normed : t->d_output + first * t->C, C);
 	if (last)
 		scatter_output(t, chunk, s->normed);
@@ -110,7 +110,7 @@ static void unproject_rows(struct pass *p, int layer, int chunk, int thread)
 	size_t first = t->chunk[chunk].first, gates = (size_t)(t->place.H * position->gate_reals);
 	int rows = t->chunk[chunk].rows, C = (int)t->C;
 	real *x = a->x + first * t->C;
-	linear_back_input(rows, C, 3 * C, a->d_qkv + first * 3 * t->C, 3 * C, p->value + at->q, 0, s->normed, C);
+	linear_back_input(rows, C, 3 * C, a->d_qkv + first * 3 * t->C, 3 * C, matrix(t, layer, MATRIX_QKV), s->normed, C);
 	if (position->gate) {
 		real *slot = a->gate_slot + (size_t)chunk * t->position_reals;
 		memset(slot, 0, t->position_reals * sizeof *slot);

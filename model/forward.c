@@ -31,29 +31,14 @@ static void vector_chunk(int chunk, int thread, void *data)
 				 t->vector);
 }
 
-/* Every matrix, for all rows of the pass. The index: four a layer, then the head. */
-static void turn_weight(int index, int thread, void *data)
+/* Every matrix, for all rows of the pass. */
+static void pack_matrix(int index, int thread, void *data)
 {
 	struct pass *p = data;
-	struct transformer *t = p->t;
-	const struct layout *l = &t->model->layout;
-	int layer = index / 4, C = (int)t->C, F = (int)t->F, V = t->model->V;
+	const struct matrix_weight *m = &p->t->matrix[index];
 	(void)thread;
-	if (layer == t->place.layers) {
-		if (t->turned_head)
-			linear_turn(V, C, p->value + l->head, t->turned_head);
-		return;
-	}
-	const struct layer_layout *at = &l->layer[layer];
-	const struct turned *to = &t->turned[layer];
-	if (index % 4 == 0 && to->qkv)
-		linear_turn(3 * C, C, p->value + at->q, to->qkv);
-	if (index % 4 == 1 && to->o)
-		linear_turn(C, C, p->value + at->o, to->o);
-	if (index % 4 == 2 && to->gate_up)
-		linear_turn(2 * F, C, p->value + at->gate, to->gate_up);
-	if (index % 4 == 3 && to->down)
-		linear_turn(C, F, p->value + at->down, to->down);
+	if (m->out && m->in)
+		linear_pack(m->out, m->in, m->weight);
 }
 
 static void embed_rows(struct pass *p, int chunk)
@@ -78,7 +63,7 @@ static void project_rows(struct pass *p, int layer, int chunk)
 	real *normed = a->normed + first * t->C;
 	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed,
 		a->rstd + first);
-	linear(rows, C, 3 * C, normed, C, (struct linear_weight){ p->value + at->q, t->turned[layer].qkv }, NULL,
+	linear(rows, C, 3 * C, normed, C, matrix(t, layer, MATRIX_QKV), NULL,
 	       a->qkv + first * 3 * t->C, 3 * C);
 	if (t->place.position->gate)
 		t->place.position->gate(&t->place, own_parameters(t, layer, p->value), rows, normed,
@@ -110,7 +95,7 @@ static void mix_rows(struct pass *p, int layer, int chunk, int thread)
 	real *middle = F && t->gradients ? a->middle + first * t->C : above;
 	if (last)
 		gather_rows(t, first, rows, middle, t->gathered + first * t->C);
-	linear(rows, C, C, output, C, (struct linear_weight){ p->value + at->o, t->turned[layer].o },
+	linear(rows, C, C, output, C, matrix(t, layer, MATRIX_O),
 	       last ? middle : a->x + first * t->C, middle, C);
 	if (!F)
 		return;
@@ -119,10 +104,10 @@ static void mix_rows(struct pass *p, int layer, int chunk, int thread)
 	real *normed = a->post_normed + place * t->C, *hidden = a->hidden + place * t->F;
 	real *gate_up = a->gate_up + place * 2 * t->F;
 	rmsnorm(rows, C, t->model->options.rms_eps, middle, p->value + at->post_norm, normed, a->post_rstd + place);
-	linear(rows, C, 2 * F, normed, C, (struct linear_weight){ p->value + at->gate, t->turned[layer].gate_up }, NULL,
+	linear(rows, C, 2 * F, normed, C, matrix(t, layer, MATRIX_GATE_UP), NULL,
 	       gate_up, 2 * F);
 	swiglu(rows, F, gate_up, hidden, t->scratch[thread].sigmoid);
-	linear(rows, F, C, hidden, F, (struct linear_weight){ p->value + at->down, t->turned[layer].down }, middle, above,
+	linear(rows, F, C, hidden, F, matrix(t, layer, MATRIX_DOWN), middle, above,
 	       C);
 }
 
@@ -139,7 +124,7 @@ static void head_rows(struct pass *p, int chunk, int thread)
 	phase_enter(PHASE_HEAD);
 	rmsnorm(rows, C, t->model->options.rms_eps, t->x + first * t->C, p->value + l->norm, normed,
 		t->gradients ? t->head_rstd + first : s->rstd);
-	linear(rows, C, (int)V, normed, C, (struct linear_weight){ p->value + l->head, t->turned_head }, NULL, logits,
+	linear(rows, C, (int)V, normed, C, head_matrix(t), NULL, logits,
 	       (int)V);
 	for (int r = 0; p->logits && r < rows; r++)
 		memcpy(p->logits + (size_t)t->row[first + (size_t)r] * V, logits + (size_t)r * V, V * sizeof(real));
@@ -257,7 +242,7 @@ struct outcome transformer_forward(struct transformer *t, const int32_t *token, 
 		memcpy(t->token, token, t->N * sizeof *token);
 	if (t->place.position->embed)
 		threads_each((t->T + VECTOR_CHUNK - 1) / VECTOR_CHUNK, vector_chunk, &p);
-	threads_take(4 * t->place.layers + 1, turn_weight, &p);
+	threads_take(t->place.layers * LAYER_MATRICES + 1, pack_matrix, &p);
 	if (groups_alone(t)) {
 		for (int layer = 0; layer < t->place.layers; layer++) {
 			struct attention_layer attention = attention_layer(t, layer);

@@ -6,25 +6,28 @@
 
 #include <string.h>
 
-/* As many rows as are turned over for, at least. */
-#define ROWS 64
-
-size_t linear_turned_reals(int out, int in)
+size_t linear_panel_reals(int out, int in)
 {
-	return blas_own(ROWS, out, in) ? product_turned_reals(out, in) : 0;
+	if (!blas_own_weight(out) || !blas_own_weight(in))
+		return 0;
+	size_t forward = product_turned_reals(out, in), backward = product_turned_reals(in, out);
+	return forward > backward ? forward : backward;
 }
 
-void linear_turn(int out, int in, const real *w, real *turned)
+void linear_pack(int out, int in, struct linear_weight w)
 {
-	product_turn_weight(out, in, w, in, turned);
+	if (w.forward)
+		product_turn_weight(out, in, w.w, in, w.forward);
+	if (w.backward)
+		product_pack_weight(in, out, w.w, in, w.backward);
 }
 
 void linear(int rows, int in, int out, const real *x, int x_stride, struct linear_weight w, const real *plus, real *y,
 	    int y_stride)
 {
 	enum phase before = phase_enter_within(PHASE_LINEAR);
-	if (w.turned) {
-		product_weight(rows, out, in, 1, x, (size_t)x_stride, w.turned, plus, y, y_stride);
+	if (w.forward) {
+		product_weight(rows, out, in, 1, x, (size_t)x_stride, w.forward, plus, y, y_stride);
 	} else {
 		for (int r = 0; plus && plus != y && r < rows; r++)
 			memcpy(y + (size_t)r * (size_t)y_stride, plus + (size_t)r * (size_t)y_stride,
@@ -34,11 +37,14 @@ void linear(int rows, int in, int out, const real *x, int x_stride, struct linea
 	phase_enter(before);
 }
 
-void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, const real *w, real beta, real *d_x,
+void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, struct linear_weight w, real *d_x,
 		       int x_stride)
 {
 	enum phase before = phase_enter_within(PHASE_LINEAR_BACK);
-	gemm_nn(rows, in, out, 1, d_y, y_stride, w, in, beta, d_x, x_stride);
+	if (w.backward)
+		product_weight(rows, in, out, 1, d_y, (size_t)y_stride, w.backward, NULL, d_x, x_stride);
+	else
+		gemm_nn(rows, in, out, 1, d_y, y_stride, w.w, in, 0, d_x, x_stride);
 	phase_enter(before);
 }
 

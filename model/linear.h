@@ -7,20 +7,21 @@
 
 /* y = x W^T, W [out][in], on rows that stand `*_stride` reals apart. Inside a parallel region (blas.h). */
 
-/* A weight matrix, and the same turned over once for many products: linear_turned_reals(out, in) reals that linear_turn
- * fills, or NULL where that is 0, since the library's products are faster. */
+/* A weight matrix, and the same in the panels of our own products, for y and for d_x: of linear_panel_reals reals,
+ * filled by linear_pack once its values are known, or NULL where that is 0 and the library's products are used. */
 struct linear_weight {
-	const real *w, *turned;
+	const real *w;
+	real *forward, *backward;
 };
-size_t linear_turned_reals(int out, int in);
-void linear_turn(int out, int in, const real *w, real *turned);
+size_t linear_panel_reals(int out, int in);
+void linear_pack(int out, int in, struct linear_weight w);
 
 /* y [rows][out] = x W^T + plus; plus (NULL: 0) stands as y does, and may be y. */
 void linear(int rows, int in, int out, const real *x, int x_stride, struct linear_weight w, const real *plus, real *y,
 	    int y_stride);
 
-/* d_x [rows][in] = d_y W + beta d_x */
-void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, const real *w, real beta, real *d_x,
+/* d_x [rows][in] = d_y W */
+void linear_back_input(int rows, int in, int out, const real *d_y, int y_stride, struct linear_weight w, real *d_x,
 		       int x_stride);
 
 /* d_w [first .. last)[in] = d_y[:, first .. last)^T x: some output rows of the weight's gradient, over all `rows`

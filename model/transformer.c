@@ -1,6 +1,5 @@
 #include "model/transformer.h"
 
-#include "model/linear.h"
 #include "model/transformer_parts.h"
 
 struct err model_open(const struct model_options *options, int V, struct model *out)
@@ -110,24 +109,37 @@ static void place_activations(struct transformer *t, struct arena *a)
 	t->probability = ARENA_TAKE(a, real, N * (size_t)t->model->V);
 }
 
-static real *place_turned(struct arena *a, size_t out, size_t in)
+static struct matrix_weight place_matrix(const struct transformer *t, struct arena *a, size_t out, size_t in,
+					 size_t offset)
 {
-	size_t reals = linear_turned_reals((int)out, (int)in);
-	return reals ? ARENA_TAKE(a, real, reals) : NULL;
+	size_t reals = out && in ? linear_panel_reals((int)out, (int)in) : 0;
+	return (struct matrix_weight){
+		.out = (int)out, .in = (int)in, .offset = offset,
+		.weight = { .w = t->model->value + offset, .forward = reals ? ARENA_TAKE(a, real, reals) : NULL,
+			    .backward = reals && t->gradients ? ARENA_TAKE(a, real, reals) : NULL },
+	};
 }
 
-static void place_weights(struct transformer *t, struct arena *a)
+static void place_matrices(struct transformer *t, struct arena *a)
 {
-	size_t C = t->C, F = t->F, layers = (size_t)t->place.layers;
-	t->turned = ARENA_TAKE(a, struct turned, layers);
-	for (size_t l = 0; l < layers; l++) {
-		struct turned w = { .qkv = place_turned(a, 3 * C, C), .o = place_turned(a, C, C),
-				    .gate_up = F ? place_turned(a, 2 * F, C) : NULL,
-				    .down = F ? place_turned(a, C, F) : NULL };
-		if (t->turned)
-			t->turned[l] = w;
+	size_t C = t->C, F = t->F, V = (size_t)t->model->V;
+	int layers = t->place.layers;
+	const struct layout *l = &t->model->layout;
+	struct matrix_weight *to = ARENA_TAKE(a, struct matrix_weight, (size_t)(layers * LAYER_MATRICES + 1));
+	t->matrix = to;
+	for (int layer = 0; layer <= layers; layer++) {
+		struct matrix_weight w[LAYER_MATRICES];
+		bool head = layer == layers;
+		const struct layer_layout *at = head ? NULL : &l->layer[layer];
+		w[0] = head ? place_matrix(t, a, V, C, l->head) : place_matrix(t, a, 3 * C, C, at->q);
+		if (!head) {
+			w[MATRIX_O] = place_matrix(t, a, C, C, at->o);
+			w[MATRIX_GATE_UP] = place_matrix(t, a, 2 * F, C, at->gate);
+			w[MATRIX_DOWN] = place_matrix(t, a, F ? C : 0, F, at->down);
+		}
+		for (int i = 0; to && i < (head ? 1 : LAYER_MATRICES); i++)
+			to[layer * LAYER_MATRICES + i] = w[i];
 	}
-	t->turned_head = place_turned(a, (size_t)t->model->V, C);
 }
 
 static void place_gradients(struct transformer *t, struct arena *a)
@@ -184,7 +196,7 @@ static struct transformer *place(const struct transformer_request *q, const stru
 					       .gradients = q->gradients };
 	t->attention = attention_place(&attention, a);
 	place_activations(t, a);
-	place_weights(t, a);
+	place_matrices(t, a);
 	if (q->gradients)
 		place_gradients(t, a);
 	place_scratch(t, a);

@@ -4,6 +4,7 @@
 #include "model/attention.h"
 #include "model/base/threads.h"
 #include "model/base/vec.h"
+#include "model/linear.h"
 #include "model/transformer.h"
 
 /* The inside of a transformer: private to transformer.c (its memory), forward.c and backward.c.
@@ -63,9 +64,12 @@ struct weight_task {
 	real *d_w;
 };
 
-/* A layer's matrices, turned over (linear_turn) where that is of use. */
-struct turned {
-	real *qkv, *o, *gate_up, *down;
+/* The matrices, four a layer, then the head. */
+enum matrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES };
+struct matrix_weight {
+	int out, in; /* 0: there is none */
+	size_t offset; /* of its values, in the model's slab */
+	struct linear_weight weight;
 };
 
 struct transformer {
@@ -84,8 +88,7 @@ struct transformer {
 	size_t position_reals; /* of the encoding's tensors of one layer */
 
 	struct layer_activations *layer;
-	struct turned *turned; /* [layers] */
-	real *turned_head;
+	struct matrix_weight *matrix; /* [layers LAYER_MATRICES + 1] */
 	real *vector; /* [T][C] what the encoding adds to the embeddings */
 
 	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored
@@ -111,6 +114,16 @@ struct transformer {
 	int32_t *start, *order;   /* see embedding_sort */
 	struct row_scratch *scratch; /* [threads] */
 };
+
+static inline struct linear_weight matrix(const struct transformer *t, int layer, enum matrix which)
+{
+	return t->matrix[layer * LAYER_MATRICES + (int)which].weight;
+}
+
+static inline struct linear_weight head_matrix(const struct transformer *t)
+{
+	return matrix(t, t->place.layers, (enum matrix)0);
+}
 
 /* The encoding's parameters (and gradients) of a layer within a slab. */
 static inline struct place_parameters own_parameters(const struct transformer *t, int layer, const real *value)

@@ -51,15 +51,15 @@ static void ours(enum blas_kind kind, int m, int n, int k, real alpha, const rea
 		product(m, n, k, alpha, a, row, column, b, ldb, beta != 0, c, ldc);
 }
 
-bool blas_own(int m, int n, int k)
+bool blas_own_weight(int n)
 {
-	return products_ == PRODUCTS_OWN && product_suits(m, n, k);
+	return products_ == PRODUCTS_OWN && product_weight_suits(n);
 }
 
 static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
 		     real beta, real *c, int ldc)
 {
-	bool suits = kind != BLAS_TN && (beta == 0 || beta == 1) && blas_own(m, n, k);
+	bool suits = products_ == PRODUCTS_OWN && kind != BLAS_TN && (beta == 0 || beta == 1) && product_suits(m, n, k);
 	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 

@@ -25,8 +25,8 @@ void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real
 enum blas_products { PRODUCTS_OWN, PRODUCTS_LIBRARY };
 void blas_use(enum blas_products products);
 
-/* Is A B or A B^T of this size our own? */
-bool blas_own(int m, int n, int k);
+/* Are products by a shared factor of n columns our own (product_weight)? */
+bool blas_own_weight(int n);
 
 /* The library's product as any caller of it would have it, C = op(A) op(B) + beta C: what a benchmark compares with. */
 enum blas_kind { BLAS_NT, BLAS_NN, BLAS_TN };

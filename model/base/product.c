@@ -12,6 +12,8 @@ typedef real vector __attribute__((vector_size(ROPEWALK_VECTOR_BYTES)));
 /* Most rows of B taken at a time, and the most reals of them that stay in the second-level cache beside the rest. */
 #define DEPTH 256
 #define RESIDENT 90112
+/* Columns of such panels taken at a time: a multiple of PRODUCT_COLUMNS. */
+#define NEAR_COLUMNS 192
 /* Where A is read by columns, B is read again for every few of them and is to stay in the first-level cache. */
 #define NEAR 4096
 #define NEAR_DEPTH 64
@@ -21,6 +23,11 @@ typedef real vector __attribute__((vector_size(ROPEWALK_VECTOR_BYTES)));
 static bool resident(int n, int k)
 {
 	return (size_t)n * (size_t)(k < DEPTH ? k : DEPTH) <= RESIDENT;
+}
+
+bool product_weight_suits(int n)
+{
+	return product_suits(4, n, 1);
 }
 
 bool product_suits(int m, int n, int k)
@@ -274,16 +281,37 @@ static void shallow_turned(int m, int n, int k, struct left l, const real *turne
 	}
 }
 
-void product_turn_weight(int n, int k, const real *b, int ldb, real *turned)
+/* B[k][n] in the panels that product_turn makes of B^T. */
+static void pack(int n, int k, const real *b, size_t ldb, real *panel)
 {
-	for (int p = 0; p < k; p += DEPTH) {
-		int depth = k - p < DEPTH ? k - p : DEPTH;
-		product_turn(n, depth, b + p, ldb, turned);
-		turned += product_turned_reals(n, depth);
+	for (int j = 0; j < n; j += PRODUCT_COLUMNS, panel += k * PRODUCT_COLUMNS) {
+		int columns = n - j < PRODUCT_COLUMNS ? n - j : PRODUCT_COLUMNS;
+		if (columns < PRODUCT_COLUMNS)
+			memset(panel, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *panel);
+		for (int p = 0; p < k; p++)
+			memcpy(panel + p * PRODUCT_COLUMNS, b + (size_t)p * ldb + j, (size_t)columns * sizeof *b);
 	}
 }
 
-void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *turned, const real *plus,
+void product_turn_weight(int n, int k, const real *b, int ldb, real *panels)
+{
+	for (int p = 0; p < k; p += DEPTH) {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		product_turn(n, depth, b + p, ldb, panels);
+		panels += product_turned_reals(n, depth);
+	}
+}
+
+void product_pack_weight(int n, int k, const real *b, int ldb, real *panels)
+{
+	for (int p = 0; p < k; p += DEPTH) {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		pack(n, depth, b + (size_t)p * (size_t)ldb, (size_t)ldb, panels);
+		panels += product_turned_reals(n, depth);
+	}
+}
+
+void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *panels, const real *plus,
 		    real *c, int ldc)
 {
 	int p = 0;
@@ -291,8 +319,13 @@ void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row
 	do {
 		int depth = k - p < DEPTH ? k - p : DEPTH;
 		struct left l = { alpha, a + p, a_row, 1 };
-		shallow_turned(m, n, depth, l, turned, p > 0 ? c : plus, c, (size_t)ldc);
-		turned += product_turned_reals(n, depth);
+		const real *to = p > 0 ? c : plus;
+		for (int j = 0; j < n; j += NEAR_COLUMNS) {
+			int columns = n - j < NEAR_COLUMNS ? n - j : NEAR_COLUMNS;
+			shallow_turned(m, columns, depth, l, panels + (size_t)j * (size_t)depth,
+				       below_plus(to, (size_t)j), c + j, (size_t)ldc);
+		}
+		panels += product_turned_reals(n, depth);
 		p += DEPTH;
 	} while (p < k);
 }

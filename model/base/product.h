@@ -22,10 +22,13 @@ void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_
 void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
 			real *c, int ldc);
 
-/* A second factor that many products share, B[n][k] turned over once (product_turned_reals(n, k) reals), and C[m][n] =
- * alpha A B^T + plus: `plus` is laid out as C is, or C itself, or NULL for 0. Bits as product_transposed has them. */
-void product_turn_weight(int n, int k, const real *b, int ldb, real *turned);
-void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *turned, const real *plus,
+/* A second factor that many products share, made into panels once (product_turned_reals(n, k) reals) from B[n][k], to
+ * multiply by B^T, or from B[k][n]; and C[m][n] = alpha A (B^T or B) + plus, where `plus` is laid out as C is, or C
+ * itself, or NULL for 0. Bits as the products above have them. */
+bool product_weight_suits(int n); /* is it worth while? */
+void product_turn_weight(int n, int k, const real *b, int ldb, real *panels);
+void product_pack_weight(int n, int k, const real *b, int ldb, real *panels);
+void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *panels, const real *plus,
 		    real *c, int ldc);
 
 /* Rows of C are worked on PRODUCT_ROWS together, columns in multiples of PRODUCT_COLUMNS. */
