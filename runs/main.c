@@ -1,4 +1,5 @@
 #include "model/base/blas.h"
+#include "model/base/threads.h"
 #include "model/position/position.h"
 #include "runs/arguments.h"
 #include "runs/help.h"
@@ -11,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Turns of a waiting loop before a thread sleeps: longer than most waits, shorter than a time slice. */
+#define SPIN_COUNT "2000"
 
 /* A file opened while a standard stream is closed would take its place and be written over. A closed stdout becomes one
  * that cannot be written to, so that results lost are an error. */
@@ -94,8 +98,22 @@ static struct err finish_stdout(void)
 	return OK;
 }
 
+/* OpenMP's threads wait for each other by spinning, for milliseconds unless told otherwise; beside another busy program
+ * each of those waits keeps a processor from the thread that is waited for. Its library reads the environment before
+ * main, so the program starts once more. Where it cannot, all stays as it was. */
+static void bound_waiting(char **argv)
+{
+	static const char *const told[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", NULL };
+	for (int i = 0; told[i]; i++)
+		if (getenv(told[i]))
+			return;
+	if (threads_openmp() && !setenv("GOMP_SPINCOUNT", SPIN_COUNT, 1))
+		execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv)
 {
+	bound_waiting(argv);
 	hold_standard_streams();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
