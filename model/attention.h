@@ -43,8 +43,8 @@ struct attention_gradients {
 	real *d_qkv, *d_gate;
 };
 
-/* A whole layer: makes its table (`prepare`), then the output. Backward also adds to the encoding's parameter gradients.
- * Not inside a parallel region. */
+/* A whole layer: makes its table (`prepare`), then the output. Backward also adds to the encoding's parameter
+ * gradients. Not inside a parallel region. */
 void attention_forward(struct attention *a, const struct attention_layer *l);
 void attention_backward(struct attention *a, const struct attention_layer *l, struct attention_gradients g,
 			struct place_gradients own);

@@ -110,7 +110,8 @@ static void unproject_rows(struct pass *p, int layer, int chunk, int thread)
 	size_t first = t->chunk[chunk].first, gates = (size_t)(t->place.H * position->gate_reals);
 	int rows = t->chunk[chunk].rows, C = (int)t->C;
 	real *x = a->x + first * t->C;
-	linear_back_input(rows, C, 3 * C, a->d_qkv + first * 3 * t->C, 3 * C, matrix(t, layer, MATRIX_QKV), s->normed, C);
+	linear_back_input(rows, C, 3 * C, a->d_qkv + first * 3 * t->C, 3 * C, matrix(t, layer, MATRIX_QKV), s->normed,
+			  C);
 	if (position->gate) {
 		real *slot = a->gate_slot + (size_t)chunk * t->position_reals;
 		memset(slot, 0, t->position_reals * sizeof *slot);

@@ -114,7 +114,7 @@ static struct matrix_weight place_matrix(const struct transformer *t, struct are
 {
 	size_t reals = out && in ? linear_panel_reals((int)out, (int)in) : 0;
 	return (struct matrix_weight){
-		.out = (int)out, .in = (int)in, .offset = offset,
+		.out = (int)out, .in = (int)in,
 		.weight = { .w = t->model->value + offset, .forward = reals ? ARENA_TAKE(a, real, reals) : NULL,
 			    .backward = reals && t->gradients ? ARENA_TAKE(a, real, reals) : NULL },
 	};

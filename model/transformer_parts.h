@@ -12,8 +12,8 @@
  * Work is cut into chunks of rows, and these make groups: of whole sequences, which need no other group from the
  * embedding to the loss and back. With enough groups each goes through all layers at once, while its rows are in the
  * cache; else all threads share each layer. Either way the same chunks are worked on, so the bits are the same. Chunks
- * depend on B and T alone: about ROW_CHUNKS of them while they have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that a
- * few threads finish together and weights are not read too often. */
+ * depend on B and T alone: about ROW_CHUNKS of them while they have between ROW_CHUNK_LEAST and ROW_CHUNK rows, so that
+ * a few threads finish together and weights are not read too often. */
 
 #define ROW_CHUNK 256
 #define ROW_CHUNK_LEAST 64
@@ -68,7 +68,6 @@ struct weight_task {
 enum matrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES };
 struct matrix_weight {
 	int out, in; /* 0: there is none */
-	size_t offset; /* of its values, in the model's slab */
 	struct linear_weight weight;
 };
 

@@ -58,11 +58,11 @@ void version_print(FILE *to)
 json_t *version_json(void)
 {
 	struct blas_report blas = blas_report();
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:{s:s, s:s, s:s, s:s}}", "version", version_number(),
-			      "commit", version_commit(), "compiler", version_compiler(), "flags", version_flags(),
-			      "real", REAL_NAME, "openmp", threads_openmp(), "threads", threads_count(), "blas",
-			      "library", blas.library, "core", blas.core, "flavour", blas.flavour,
-			      "products", blas.products);
+	json_t *library = json_pack("{s:s, s:s, s:s, s:s}", "library", blas.library, "core", blas.core, "flavour",
+				    blas.flavour, "products", blas.products);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:o}", "version", version_number(), "commit",
+			      version_commit(), "compiler", version_compiler(), "flags", version_flags(), "real",
+			      REAL_NAME, "openmp", threads_openmp(), "threads", threads_count(), "blas", library);
 	BUG_IF(!o, "the version is not UTF-8");
 	return o;
 }

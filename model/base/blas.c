@@ -31,13 +31,14 @@ void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int l
 }
 
 /* The library's product. Its own clearing of C takes longer than doing so here and letting it add. */
-static void library(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
-		    real beta, real *c, int ldc)
+static void library(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
+		    int ldb, real beta, real *c, int ldc)
 {
+	const CBLAS_TRANSPOSE left = kind == BLAS_TN ? CblasTrans : CblasNoTrans;
+	const CBLAS_TRANSPOSE right = kind == BLAS_NT ? CblasTrans : CblasNoTrans;
 	for (int i = 0; beta == 0 && i < m; i++)
 		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
-	GEMM(CblasRowMajor, kind == BLAS_TN ? CblasTrans : CblasNoTrans, kind == BLAS_NT ? CblasTrans : CblasNoTrans, m, n, k,
-	     alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
+	GEMM(CblasRowMajor, left, right, m, n, k, alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
 }
 
 /* Ours, for beta 0 or 1. */
@@ -56,8 +57,8 @@ bool blas_own_weight(int n)
 	return products_ == PRODUCTS_OWN && product_weight_suits(n);
 }
 
-static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
-		     real beta, real *c, int ldc)
+static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
+		     int ldb, real beta, real *c, int ldc)
 {
 	bool suits = products_ == PRODUCTS_OWN && kind != BLAS_TN && (beta == 0 || beta == 1) && product_suits(m, n, k);
 	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
@@ -98,8 +99,9 @@ struct blas_report blas_report(void)
 static const char *const product_name[] = { "A B^T", "A B", "A^T B" };
 
 enum { KINDS = 3, SOURCES = 2 };
-static void (*const source[SOURCES])(enum blas_kind, int, int, int, real, const real *, int, const real *, int, real, real *,
-				     int) = { library, ours };
+typedef void product_of(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
+			int ldb, real beta, real *c, int ldc);
+static product_of *const source[SOURCES] = { library, ours };
 
 struct self_test {
 	double worst[SOURCES * KINDS];
@@ -148,8 +150,9 @@ static void self_test_one(int test, int thread, void *data)
 	(void)thread;
 	for (int i = 0; i < (int)(sizeof size / sizeof size[0]); i++)
 		for (int beta = 0; beta < 2; beta++) {
-			double error = product_error(test / KINDS, (enum blas_kind)(test % KINDS), size[i][0], size[i][1],
-						     size[i][2], (real)beta);
+			enum blas_kind kind = (enum blas_kind)(test % KINDS);
+			double error = product_error(test / KINDS, kind, size[i][0], size[i][1], size[i][2],
+						     (real)beta);
 			if (!(error <= t->worst[test]))
 				t->worst[test] = error;
 		}

@@ -4,19 +4,16 @@
 
 #include <string.h>
 
-/* A block of C is held in registers: rows of two vectors. Six rows make twelve sums, which with two vectors of B and one
- * element of A fill the sixteen registers of AVX2; AVX-512 has twice as many. */
+/* A block of C is held in registers: rows of two vectors. Six rows make twelve sums, which with two vectors of B and
+ * one element of A fill the sixteen registers of AVX2; AVX-512 has twice as many. */
 #define LANES ((int)(ROPEWALK_VECTOR_BYTES / sizeof(real)))
 typedef real vector __attribute__((vector_size(ROPEWALK_VECTOR_BYTES)));
 
 /* Most rows of B taken at a time, and the most reals of them that stay in the second-level cache beside the rest. */
 #define DEPTH 256
 #define RESIDENT 90112
-/* Columns of such panels taken at a time: a multiple of PRODUCT_COLUMNS. */
-#define NEAR_COLUMNS 192
-/* Where A is read by columns, B is read again for every few of them and is to stay in the first-level cache. */
-#define NEAR 4096
-#define NEAR_DEPTH 64
+/* Columns of a larger B taken at a time, a multiple of PRODUCT_COLUMNS. */
+#define COLUMNS 192
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -190,13 +187,13 @@ static void shallow(int m, int n, int k, struct left l, const real *b, size_t ld
 void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
 	     bool add, real *c, int ldc)
 {
-	int p = 0, depth = a_row == 1 && n * NEAR_DEPTH <= NEAR ? NEAR_DEPTH : DEPTH;
+	int p = 0;
 	/* At least once: an empty sum is 0, not what C held. */
 	do {
 		struct left l = { alpha, a + (size_t)p * a_column, a_row, a_column };
-		shallow(m, n, k - p < depth ? k - p : depth, l, b + (size_t)p * (size_t)ldb, (size_t)ldb,
+		shallow(m, n, k - p < DEPTH ? k - p : DEPTH, l, b + (size_t)p * (size_t)ldb, (size_t)ldb,
 			add || p > 0 ? c : NULL, c, (size_t)ldc);
-		p += depth;
+		p += DEPTH;
 	} while (p < k);
 }
 
@@ -254,7 +251,8 @@ void product_turn(int n, int k, const real *b, int ldb, real *panel)
 			memset(panel, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *panel);
 		for (int p = 0; p < whole; p += SQUARE)
 			for (int c = 0; c < squares; c += SQUARE)
-				turn_square(from + (size_t)c * (size_t)ldb + p, (size_t)ldb, panel + p * PRODUCT_COLUMNS + c);
+				turn_square(from + (size_t)c * (size_t)ldb + p, (size_t)ldb,
+					    panel + p * PRODUCT_COLUMNS + c);
 		for (int c = 0; c < columns; c++)
 			for (int p = c < squares ? whole : 0; p < k; p++)
 				panel[p * PRODUCT_COLUMNS + c] = from[(size_t)c * (size_t)ldb + (size_t)p];
@@ -267,7 +265,8 @@ static struct right turned_over(const real *turned, int k)
 }
 
 /* Up to DEPTH terms. */
-static void shallow_turned(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c, size_t ldc)
+static void shallow_turned(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c,
+			   size_t ldc)
 {
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
 	struct right r = turned_over(turned, k), last = turned_over(turned + (size_t)whole.to * (size_t)k, k);
@@ -320,8 +319,8 @@ void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row
 		int depth = k - p < DEPTH ? k - p : DEPTH;
 		struct left l = { alpha, a + p, a_row, 1 };
 		const real *to = p > 0 ? c : plus;
-		for (int j = 0; j < n; j += NEAR_COLUMNS) {
-			int columns = n - j < NEAR_COLUMNS ? n - j : NEAR_COLUMNS;
+		for (int j = 0; j < n; j += COLUMNS) {
+			int columns = n - j < COLUMNS ? n - j : COLUMNS;
 			shallow_turned(m, columns, depth, l, panels + (size_t)j * (size_t)depth,
 				       below_plus(to, (size_t)j), c + j, (size_t)ldc);
 		}
@@ -358,7 +357,8 @@ void product_some_columns(int m, int k, real alpha, const real *a, size_t a_row,
 }
 
 /* A block's rows of C for its terms. Sums are cut where they are cut for every block. */
-static void some_terms(int rows, int n, struct span terms, struct left l, const real *b, size_t ldb, real *c, size_t ldc)
+static void some_terms(int rows, int n, struct span terms, struct left l, const real *b, size_t ldb, real *c,
+		       size_t ldc)
 {
 	const real *a = l.a;
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
@@ -368,7 +368,8 @@ static void some_terms(int rows, int n, struct span terms, struct left l, const 
 		l.a = a + (size_t)p * l.column;
 		block_rows(rows, whole, end - p, &l, &r, c, c, ldc);
 		if (whole.to < n)
-			last_columns(rows, n - whole.to, end - p, l, r.b + whole.to, ldb, c + whole.to, c + whole.to, ldc);
+			last_columns(rows, n - whole.to, end - p, l, r.b + whole.to, ldb, c + whole.to, c + whole.to,
+				     ldc);
 	}
 }
 
