@@ -1,5 +1,6 @@
 #include "model/base/arena.h"
 #include "model/base/blas.h"
+#include "model/base/product.h"
 #include "model/base/threads.h"
 #include "tests/support.h"
 
@@ -274,15 +275,13 @@ static void check_product(struct product p)
 	free(p.c);
 }
 
-static void test_products(void **state)
+static void check_products(void)
 {
 	static const int sizes[][3] = { { 1, 1, 1 },  { 3, 5, 7 },    { 17, 1, 31 },
 					{ 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 },
 					/* Deeper than one pass, and past what our own products take. */
 					{ 13, 40, 600 }, { 9, 300, 300 } };
 	static const double betas[] = { 0, 1, -0.5 };
-	(void)state;
-	assert_ok(blas_start(2));
 	for (int kind = NT; kind <= TN; kind++)
 		for (int s = 0; s < COUNT(sizes); s++)
 			for (int b = 0; b < COUNT(betas); b++) {
@@ -293,6 +292,69 @@ static void test_products(void **state)
 				p.ldb = (kind == NT ? k : n) + 2;
 				check_product(p);
 			}
+}
+
+static void test_products(void **state)
+{
+	(void)state;
+	assert_ok(blas_start(2));
+	for (int products = PRODUCTS_OWN; products <= PRODUCTS_LIBRARY; products++) {
+		blas_use((enum blas_products)products);
+		check_products();
+	}
+	blas_use(PRODUCTS_OWN);
+}
+
+/* One product three ways: as asked for, our own and the library's. */
+enum { ROWS = 33, COLUMNS = 48, DEPTH = 40 };
+struct ways {
+	enum blas_kind kind;
+	real *a, *b, *asked, *own, *library;
+};
+
+static void multiply_in_every_way(int index, int thread, void *data)
+{
+	const struct ways *w = data;
+	int lda = w->kind == BLAS_TN ? ROWS : DEPTH, ldb = w->kind == BLAS_NT ? DEPTH : COLUMNS;
+	typeof(gemm_nt) *gemm = w->kind == BLAS_NT ? gemm_nt : w->kind == BLAS_NN ? gemm_nn : gemm_tn;
+	(void)index, (void)thread;
+	gemm(ROWS, COLUMNS, DEPTH, 1, w->a, lda, w->b, ldb, 1, w->asked, COLUMNS);
+	blas_library(w->kind, ROWS, COLUMNS, DEPTH, w->a, lda, w->b, ldb, 1, w->library, COLUMNS);
+	if (w->kind == BLAS_NT)
+		product_transposed(ROWS, COLUMNS, DEPTH, 1, w->a, DEPTH, w->b, DEPTH, true, w->own, COLUMNS);
+	else
+		product(ROWS, COLUMNS, DEPTH, 1, w->a, w->kind == BLAS_TN ? 1 : DEPTH, w->kind == BLAS_TN ? ROWS : 1, w->b,
+			COLUMNS, true, w->own, COLUMNS);
+}
+
+static void check_ways(enum blas_kind kind, enum blas_products products)
+{
+	enum { SIZE = ROWS * COLUMNS };
+	struct ways w = { kind, TAKE(real, ROWS * DEPTH), TAKE(real, COLUMNS * DEPTH), TAKE(real, SIZE),
+			  TAKE(real, SIZE), TAKE(real, SIZE) };
+	fill_normal(1, w.a, ROWS * DEPTH);
+	fill_normal(2, w.b, COLUMNS * DEPTH);
+	bool own = products == PRODUCTS_OWN && product_suits(ROWS, COLUMNS, DEPTH);
+	blas_use(products);
+	assert_int_equal(blas_own(ROWS, COLUMNS, DEPTH), own);
+	threads_each(1, multiply_in_every_way, &w);
+	assert_memory_equal(w.asked, own && kind != BLAS_TN ? w.own : w.library, SIZE * sizeof(real));
+	for (int i = 0; i < SIZE; i++)
+		assert_close(w.own[i], w.library[i], TOLERANCE * sqrt(DEPTH));
+	free(w.a), free(w.b), free(w.asked), free(w.own), free(w.library);
+}
+
+static void test_whose_products(void **state)
+{
+	(void)state;
+	assert_ok(blas_start(2));
+	for (enum blas_kind kind = BLAS_NT; kind <= BLAS_TN; kind++) {
+		check_ways(kind, PRODUCTS_OWN);
+		check_ways(kind, PRODUCTS_LIBRARY);
+	}
+	assert_string_equal(blas_report().products, "library");
+	blas_use(PRODUCTS_OWN);
+	assert_string_equal(blas_report().products, "own");
 }
 
 /* The same product from every thread at once gives the same bits as alone. */
@@ -346,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_too_much_memory),
 		cmocka_unit_test(test_memory_text),
 		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_whose_products),
 		cmocka_unit_test(test_products_threads),
 		cmocka_unit_test(test_blas_report),
 	};
