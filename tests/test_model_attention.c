@@ -338,7 +338,7 @@ static void compare(const struct test *t)
 
 static struct test make_test(const char *encoding, const struct form *form, enum wanted which, int T, int D)
 {
-	struct test t = { .encoding = encoding, .form = form, .which = which, .B = T > 200 ? 1 : 2, .H = 2, .D = D,
+	struct test t = { .encoding = encoding, .form = form, .which = which, .B = T > 100 ? 1 : 2, .H = 2, .D = D,
 			  .T = T };
 	t.o = sized_options(encoding, t.H * D, t.H);
 	return t;
@@ -368,8 +368,9 @@ static void test_every_form(void **state)
 	for (int e = 0; e < COUNT(encodings); e++)
 		for (int f = 0; f < COUNT(forms); f++)
 			for (int n = 0; n < COUNT(lengths); n++)
-				check(encodings[e], &forms[f], (enum wanted)((e + f + n) % WANTED), lengths[n],
-				      (e + n) % 2 ? 6 : 16);
+				if (lengths[n] < LONGEST || (e + f) % 2)
+					check(encodings[e], &forms[f], (enum wanted)((e + f + n) % WANTED), lengths[n],
+					      (e + n) % 2 ? 6 : 16);
 }
 
 static void test_every_choice_of_rows(void **state)

@@ -166,7 +166,7 @@ static void test_every_choice_of_rows(void **state)
  * take turns or work at once, one of a few runs would show it. */
 static void test_groups_keep_to_their_own(void **state)
 {
-	enum { B = 4, T = 20, RUNS = 30 };
+	enum { B = 4, T = 20, RUNS = 14 };
 	struct model_options o = sized_options("nope", 16, 1);
 	struct model_case c;
 	(void)state;
