@@ -159,6 +159,12 @@ static void test_shapes(void **state)
 	o.width = 2;
 	o.heads = 1;
 	check_case(&o, &none, 2, 1, NULL, "one token");
+	/* The gradients of such matrices are made in parts. */
+	o = small_options("rope");
+	o.width = 90;
+	o.heads = 1;
+	o.hidden = 140;
+	check_case(&o, &none, 2, 9, NULL, "more than 256 rows of a matrix");
 }
 
 int main(void)
