@@ -19,13 +19,15 @@ static double frac(double x)
 
 /* ---- Where queries and keys stand. ---- */
 
+/* Is a bias asked for once a distance, or once a pair? Even so where keys are seen that stand after the query. */
+enum way { BY_LINE, BY_PAIR, BY_PAIR_WITH_LATER_KEYS };
+
 struct stand {
 	const char *name;
 	double (*query)(int r), (*key)(int j); /* both without the offset */
 	double offset;
 	int rows, columns, ahead; /* the first query sees this many keys and its own */
-	bool line;                /* is a bias asked for once a distance? */
-	bool later;               /* keys are seen that stand after the query */
+	enum way way;
 };
 
 static double whole(int i)
@@ -70,26 +72,26 @@ static double with_a_gap(int j)
 }
 
 static const struct stand stands[] = {
-	{ "diagonal", whole, whole, 0, ROWS, ROWS, 0, true },
-	{ "keys of before", after_all, whole, 0, ROWS, TILE_COLUMNS, TILE_COLUMNS, true },
-	{ "one of each", whole, whole, 0, 1, 1, 0, true },
-	{ "one query", after_all, whole, 0, 1, TILE_COLUMNS, TILE_COLUMNS, true },
-	{ "one key", whole, whole, 0, ROWS, 1, 0, true },
-	{ "far out", whole, whole, 1e6, ROWS, ROWS, 0, true },
-	{ "at a thousand million million", whole, whole, 1e15, ROWS, ROWS, 0, true },
-	{ "halves", and_a_half, whole, 0, ROWS, ROWS, 0, true },
-	{ "far halves", and_a_half, whole, 1e6, ROWS, ROWS, 0, true },
-	{ "wanted queries only", by_threes, whole, 0, 80, 240, 0, true },
-	{ "queries that repeat", in_pairs, whole, 0, ROWS, ROWS / 2, 0, true },
-	{ "longest line", after_all, whole, 0, ROWS, TILE_COLUMNS, 7, true },
-	{ "queries too far apart", far_apart, whole, 0, ROWS, TILE_COLUMNS, 0, false },
-	{ "keys with a gap", with_a_gap, with_a_gap, 0, ROWS, ROWS, 0, false },
-	{ "keys that repeat", in_pairs, in_pairs, 0, ROWS, ROWS, 0, false },
-	{ "fractions", by_fractions, by_fractions, 0, ROWS, ROWS, 0, false },
-	{ "fractions of queries", by_fractions, whole, 0, ROWS, 30, 0, false },
-	{ "a constant distance", standing, nowhere, 0, ROWS, ROWS, 0, false },
-	{ "keys after their queries", in_pairs, whole, 0, ROWS, ROWS, 0, false, true },
-	{ "a constant distance to one key", standing, nowhere, 0, ROWS, 1, 0, true },
+	{ "diagonal", whole, whole, 0, ROWS, ROWS, 0, BY_LINE },
+	{ "keys of before", after_all, whole, 0, ROWS, TILE_COLUMNS, TILE_COLUMNS, BY_LINE },
+	{ "one of each", whole, whole, 0, 1, 1, 0, BY_LINE },
+	{ "one query", after_all, whole, 0, 1, TILE_COLUMNS, TILE_COLUMNS, BY_LINE },
+	{ "one key", whole, whole, 0, ROWS, 1, 0, BY_LINE },
+	{ "far out", whole, whole, 1e6, ROWS, ROWS, 0, BY_LINE },
+	{ "at a thousand million million", whole, whole, 1e15, ROWS, ROWS, 0, BY_LINE },
+	{ "halves", and_a_half, whole, 0, ROWS, ROWS, 0, BY_LINE },
+	{ "far halves", and_a_half, whole, 1e6, ROWS, ROWS, 0, BY_LINE },
+	{ "wanted queries only", by_threes, whole, 0, 80, 240, 0, BY_LINE },
+	{ "queries that repeat", in_pairs, whole, 0, ROWS, ROWS / 2, 0, BY_LINE },
+	{ "longest line", after_all, whole, 0, ROWS, TILE_COLUMNS, 7, BY_LINE },
+	{ "queries too far apart", far_apart, whole, 0, ROWS, TILE_COLUMNS, 0, BY_PAIR },
+	{ "keys with a gap", with_a_gap, with_a_gap, 0, ROWS, ROWS, 0, BY_PAIR },
+	{ "keys that repeat", in_pairs, in_pairs, 0, ROWS, ROWS, 0, BY_PAIR },
+	{ "fractions", by_fractions, by_fractions, 0, ROWS, ROWS, 0, BY_PAIR },
+	{ "fractions of queries", by_fractions, whole, 0, ROWS, 30, 0, BY_PAIR },
+	{ "a constant distance", standing, nowhere, 0, ROWS, ROWS, 0, BY_PAIR },
+	{ "keys after their queries", in_pairs, whole, 0, ROWS, ROWS, 0, BY_PAIR_WITH_LATER_KEYS },
+	{ "a constant distance to one key", standing, nowhere, 0, ROWS, 1, 0, BY_LINE },
 };
 
 /* Which columns a row sees: up to its own key, all or a window or, in every fifth row, none. */
@@ -109,14 +111,14 @@ static struct case_ *current;
 static void place_tile(const struct stand *s, enum sight sight, struct case_ *c)
 {
 	memset(c, 0, sizeof *c);
-	c->later = s->later;
+	c->later = s->way == BY_PAIR_WITH_LATER_KEYS;
 	for (int j = 0; j < s->columns; j++)
 		c->key[j] = s->offset + s->key(j);
 	for (int r = 0; r < s->rows; r++) {
 		int high = 0;
 		c->query[r] = s->offset + s->query(r);
 		while (high < s->columns && high <= r + (s->query == by_threes ? 2 * r : s->ahead) &&
-		       (s->later || c->key[high] <= c->query[r]))
+		       (c->later || c->key[high] <= c->query[r]))
 			high++;
 		c->high[r] = high;
 		c->low[r] = sight == WINDOW && high > 20 ? high - 20 : 0;
@@ -155,7 +157,7 @@ static void bias_back(const struct place *p, const struct tile *t, double distan
 /* One call a pair, or at most one a distance of the line. */
 static void assert_calls(const struct stand *s, const struct case_ *c)
 {
-	if (s->line ? c->calls > 2 * TILE_COLUMNS : c->calls != c->pairs)
+	if (s->way == BY_LINE ? c->calls > 2 * TILE_COLUMNS : c->calls != c->pairs)
 		fail_msg("%s: %d calls for %d pairs", s->name, c->calls, c->pairs);
 }
 
@@ -232,7 +234,7 @@ static void test_nothing_is_seen(void **state)
 		place_tile(&s, EVERYTHING, &c);
 		memset(c.high, 0, sizeof c.high);
 		c.tile.rows = s.rows = rows;
-		s.line = true;
+		s.way = BY_LINE;
 		check_logits(&s, &c);
 		check_gradients(&s, &c, true);
 	}

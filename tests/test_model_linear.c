@@ -170,6 +170,10 @@ static void test_linear_turned(void **state)
 	check_turned(13, 33, 17);
 	check_turned(65, 300, 48);
 	check_turned(7, 16, 99);
+	/* Where the library's products are asked for, nothing is turned over for our own. */
+	blas_use(PRODUCTS_LIBRARY);
+	assert_int_equal(linear_turned_reals(48, 300), 0);
+	blas_use(PRODUCTS_OWN);
 }
 
 static int start(void **state)
