@@ -285,7 +285,8 @@ struct ways {
 static void multiply_in_every_way(int index, int thread, void *data)
 {
 	const struct ways *w = data;
-	int lda = w->kind == BLAS_TN ? ROWS : DEPTH, ldb = w->kind == BLAS_NT ? DEPTH : COLUMNS;
+	bool turned = w->kind == BLAS_TN;
+	int lda = turned ? ROWS : DEPTH, ldb = w->kind == BLAS_NT ? DEPTH : COLUMNS;
 	typeof(gemm_nt) *gemm = w->kind == BLAS_NT ? gemm_nt : w->kind == BLAS_NN ? gemm_nn : gemm_tn;
 	(void)index, (void)thread;
 	gemm(ROWS, COLUMNS, DEPTH, 1, w->a, lda, w->b, ldb, 1, w->asked, COLUMNS);
@@ -293,8 +294,8 @@ static void multiply_in_every_way(int index, int thread, void *data)
 	if (w->kind == BLAS_NT)
 		product_transposed(ROWS, COLUMNS, DEPTH, 1, w->a, DEPTH, w->b, DEPTH, true, w->own, COLUMNS);
 	else
-		product(ROWS, COLUMNS, DEPTH, 1, w->a, w->kind == BLAS_TN ? 1 : DEPTH, w->kind == BLAS_TN ? ROWS : 1, w->b,
-			COLUMNS, true, w->own, COLUMNS);
+		product(ROWS, COLUMNS, DEPTH, 1, w->a, turned ? 1 : DEPTH, turned ? ROWS : 1, w->b, COLUMNS, true, w->own,
+			COLUMNS);
 }
 
 static void check_ways(enum blas_kind kind, enum blas_products products)

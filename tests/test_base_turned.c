@@ -202,8 +202,8 @@ static void test_some_columns(void **state)
 				int n = ns[i], middle = n / 2 / PRODUCT_COLUMNS * PRODUCT_COLUMNS;
 				check_columns(m, n, ks[k], (struct span[]){ { 0, n }, { 0, n }, { 0, n } });
 				check_columns(m, n, ks[k], (struct span[]){ { middle, n }, { 0, 0 }, { 0, middle } });
-				check_columns(m, n, ks[k],
-					      (struct span[]){ { 0, (n + 1) / 2 }, { middle, middle + 1 }, { middle, n } });
+				struct span some[] = { { 0, (n + 1) / 2 }, { middle, middle + 1 }, { middle, n } };
+				check_columns(m, n, ks[k], some);
 			}
 }
 
@@ -218,8 +218,8 @@ static void check_terms(int m, int n, int k, enum turn turn, const struct span *
 	int ldb = n + 1, ldc = n + 3;
 	size_t row = turn == BY_ROWS ? (size_t)k + 2 : 1, column = turn == BY_ROWS ? 1 : (size_t)m + 1;
 	size_t a_size = (size_t)(m + 2) * (size_t)(k + 2), c_size = (size_t)(m * ldc);
-	real *a = normal(1, a_size), *b = normal(2, (size_t)(k * ldb)), *c = normal(3, c_size), *old = normal(3, c_size);
-	real *whole = normal(3, c_size), *zeros = TAKE(real, a_size);
+	real *a = normal(1, a_size), *b = normal(2, (size_t)(k * ldb)), *zeros = TAKE(real, a_size);
+	real *c = normal(3, c_size), *old = normal(3, c_size), *whole = normal(3, c_size);
 	for (int i = 0; i < m; i++)
 		for (int p = 0; p < k; p++) {
 			struct span s = terms[i / PRODUCT_ROWS];
@@ -253,10 +253,12 @@ static void test_some_terms(void **state)
 			for (int k = 0; k < COUNT(ks); k++)
 				for (enum turn turn = BY_ROWS; turn < TURNS; turn++) {
 					int n = ns[i], K = ks[k], half = K / 2;
-					check_terms(m, n, K, turn, (struct span[]){ { 0, K }, { 0, K }, { 0, K } });
-					check_terms(m, n, K, turn, (struct span[]){ { half, K }, { 0, 0 }, { 0, half } });
-					check_terms(m, n, K, turn,
-						    (struct span[]){ { half, half }, { K - 1, K }, { half, half + 1 } });
+					struct span all[] = { { 0, K }, { 0, K }, { 0, K } };
+					struct span parts[] = { { half, K }, { 0, 0 }, { 0, half } };
+					struct span single[] = { { half, half }, { K - 1, K }, { half, half + 1 } };
+					check_terms(m, n, K, turn, all);
+					check_terms(m, n, K, turn, parts);
+					check_terms(m, n, K, turn, single);
 				}
 }
 
@@ -288,8 +290,8 @@ static void test_place_changes_no_bit(void **state)
 		product_turn_weight(N - column, K, b + column * K, K, turned);
 		product_turn_weight(1, K, b + column * K, K, single);
 		for (int row = 0; row < M; row++) {
-			product_weight(M - row, N - column, K, (real)0.3, a + row * K, K, turned, plus + row * N + column,
-				       part, N);
+			product_weight(M - row, N - column, K, (real)0.3, a + row * K, K, turned,
+				       plus + row * N + column, part, N);
 			for (int i = row; i < M; i++)
 				assert_memory_equal(part + (i - row) * N, whole + i * N + column,
 						    (size_t)(N - column) * sizeof *part);

@@ -305,8 +305,8 @@ static void attend(const struct test *t)
 static void assert_near(const struct test *t, const char *what, real got, double wanted, size_t at)
 {
 	if (!(fabs((double)got - wanted) <= TOLERANCE * fmax(1, fabs(wanted))))
-		fail_msg("%s, %s, T %d, rows %d: %s %zu is %.9g, not %.9g", t->encoding, t->form->name, t->T, (int)t->which,
-			 what, at, (double)got, wanted);
+		fail_msg("%s, %s, T %d, rows %d: %s %zu is %.9g, not %.9g", t->encoding, t->form->name, t->T,
+			 (int)t->which, what, at, (double)got, wanted);
 }
 
 static void compare(const struct test *t)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Biases by distance: a tile's logits and gradients pair by pair, wherever its positions stand, and whether its distances
- * make a line or not. */
+/* Biases by distance: a tile's logits and gradients pair by pair, wherever its positions stand, and whether or not its
+ * distances make a line. */
 
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 

@@ -31,8 +31,8 @@ static void run_linear(int index, int thread, void *data)
 {
 	const struct linear_case *l = data;
 	(void)index, (void)thread;
-	linear(l->rows, l->in, l->out, l->x, l->x_stride, (struct linear_weight){ l->w, NULL }, l->beta == 0 ? NULL : l->y,
-	       l->y, l->y_stride);
+	linear(l->rows, l->in, l->out, l->x, l->x_stride, (struct linear_weight){ l->w, NULL },
+	       l->beta == 0 ? NULL : l->y, l->y, l->y_stride);
 	linear_back_input(l->rows, l->in, l->out, l->d_y, l->y_stride, l->w, l->beta, l->d_x, l->x_stride);
 	linear_back_weight(l->rows, l->in, l->d_y, l->y_stride, l->x, l->x_stride, l->first, l->last, l->d_w);
 }
