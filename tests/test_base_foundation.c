@@ -294,8 +294,8 @@ static void multiply_in_every_way(int index, int thread, void *data)
 	if (w->kind == BLAS_NT)
 		product_transposed(ROWS, COLUMNS, DEPTH, 1, w->a, DEPTH, w->b, DEPTH, true, w->own, COLUMNS);
 	else
-		product(ROWS, COLUMNS, DEPTH, 1, w->a, turned ? 1 : DEPTH, turned ? ROWS : 1, w->b, COLUMNS, true, w->own,
-			COLUMNS);
+		product(ROWS, COLUMNS, DEPTH, 1, w->a, turned ? 1 : DEPTH, turned ? ROWS : 1, w->b, COLUMNS, true,
+			w->own, COLUMNS);
 }
 
 static void check_ways(enum blas_kind kind, enum blas_products products)

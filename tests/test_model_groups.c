@@ -2,6 +2,7 @@
 #include "model/base/threads.h"
 #include "model/transformer_parts.h"
 #include "tests/model_case.h"
+#include "tests/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,12 @@
 
 /* Groups of sequences that go through all layers on their own, and threads that share each layer: the same bits,
  * forward and back, whatever the shape, the number of threads and the rows that are scored. */
+
+#ifdef ROPEWALK_DOUBLE
+#define TOLERANCE 1e-11
+#else
+#define TOLERANCE 2e-4
+#endif
 
 struct shape {
 	int B, T, width, heads, layers, hidden;
@@ -150,14 +157,34 @@ static void test_every_encoding(void **state)
 			check_shape(&shapes[s], &method[i], (enum scored)((size_t)i % SCORED));
 }
 
+/* The rows that are scored are those that were asked for: their losses against the oracle's. */
+static void check_losses(const struct shape *s, const struct method *encoding, enum scored which)
+{
+	struct model_options o = options_of(s, encoding);
+	struct model_case c;
+	double *nll = TAKE(double, (size_t)(s->B * s->T));
+	threads_start(2);
+	case_open(&c, &o, "none", s->B, s->T, NULL);
+	score(&c, which);
+	struct outcome found = transformer_forward(c.transformer, c.token, c.target, NULL);
+	reference_forward(&c.model, &c.scaling, s->B, s->T, NULL, c.token, c.target, NULL, nll);
+	for (int n = 0; n < s->B * s->T; n++)
+		assert_close(found.nll[n], nll[n], TOLERANCE);
+	case_close(&c);
+	free(nll);
+}
+
 static void test_every_choice_of_rows(void **state)
 {
-	struct model_options o = small_options("rope");
+	static const char *const encodings[] = { "rope", "sinusoidal", "alibi" };
 	(void)state;
-	for (int which = 0; which < SCORED; which++) {
-		for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+	for (int which = 0; which < SCORED; which++)
+		for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+			struct model_options o = small_options(encodings[((size_t)which + s) % 3]);
 			check_shape(&shapes[s], &o.encoding, (enum scored)which);
-	}
+			check_losses(&shapes[s], &o.encoding, (enum scored)which);
+		}
+	struct model_options o = small_options("rope");
 	check_shape(&longest, &o.encoding, LATE);
 }
 
