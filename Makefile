@@ -23,15 +23,19 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # A variant is an object folder and a program: how it differs, and what its program's name ends with.
-VARIANTS      = release double asan noomp
+VARIANTS      = release double asan noomp wide narrow
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
 FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_noomp   = -O3
+FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
+FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
 LINK_asan     = -fsanitize=address,undefined
 NAME_double   = -double
 NAME_asan     = -asan
 NAME_noomp    = -noomp
+NAME_wide     = -wide
+NAME_narrow   = -narrow
 
 # A folder becomes an archive per variant. SEES: the archives its tests may link; tests/layers has the same order.
 FOLDERS  = base model data train eval runs
@@ -98,7 +102,7 @@ help:
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      runs them under ASan and UBSan, the layers, and equal results for any number of threads'
+	@echo 'make check      under ASan and UBSan, for other vectors; the layers; equal results for any number of threads'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -401,10 +405,12 @@ layers: $(call archives,release,$(FOLDERS)) build/release/link | $(call after,st
 mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study test layers)
 	@MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' TIMEOUT=$${TIMEOUT:-3600} tests/run tests/mutate
 
-check: $(TESTS_asan) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
+# Our own products as other processors have them, which compilers can make for any.
+WIDTHS = $(filter %_base_product %_base_turned,$(TESTS_wide) $(TESTS_narrow))
+check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
-		tests/run tests/layers tests/hashes $(TESTS_asan)
+		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS)
 
 bench: build/ropewalk | $(call after,study test layers check)
 	@tests/bench/run

@@ -1,5 +1,7 @@
 #include "tests/model_case.h"
 
+#include "tests/throwaway.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,6 +27,21 @@ struct model_options rope_options(double theta, int D, int train_length)
 	struct model_options o = sized_options(label, D, 1);
 	o.train_length = train_length;
 	return o;
+}
+
+int all_encodings(struct method method[ENCODINGS])
+{
+	int count = 0;
+	for (int i = 0; position_at(i); i++) {
+		method[count] = method_default(position_at(i));
+		if (method_find(position_at(i), "overflow") >= 0)
+			assert_ok(method_parse("encoding", position_at, "learned(overflow=clamp)", &method[count]));
+		count++;
+	}
+	for (int i = 0; throwaway_encodings[i]; i++)
+		method[count++] = method_default(&throwaway_encodings[i]->entry);
+	assert_true(count >= 10 && count <= ENCODINGS);
+	return count;
 }
 
 struct method scaling_named(const char *label)

@@ -4,8 +4,41 @@
 
 #include <ftw.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void assert_bug(void (*body)(void *data), void *data, const char *part)
+{
+	char said[512];
+	int ends[2], status;
+	assert_int_equal(pipe(ends), 0);
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+		signal(SIGABRT, SIG_DFL);
+		alarm(20);
+		dup2(ends[1], 2);
+		body(data);
+		_exit(0);
+	}
+	close(ends[1]);
+	size_t size = 0;
+	for (ssize_t got; size < sizeof said - 1 && (got = read(ends[0], said + size, sizeof said - 1 - size)) > 0;)
+		size += (size_t)got;
+	said[size] = 0;
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+		fail_msg("no BUG: %s", said);
+	assert_non_null(strstr(said, "ropewalk: BUG at "));
+	assert_non_null(strstr(said, part));
+}
 
 void *take(size_t count, size_t size)
 {

@@ -50,6 +50,9 @@
 			fail_msg("%s = %.17g is not below %s = %.17g", #a, a_, #limit, l_);      \
 	} while (0)
 
+/* Fails unless body(data), run in a child, ends in a BUG that says `part`. The child has no other threads. */
+void assert_bug(void (*body)(void *data), void *data, const char *part);
+
 /* Fresh memory, or the test fails. */
 void *take(size_t count, size_t size);
 #define TAKE(type, count) ((type *)take((count), sizeof(type)))

@@ -1,15 +1,13 @@
 #include "model/base/arena.h"
 #include "model/base/blas.h"
+#include "model/base/product.h"
 #include "model/base/threads.h"
 #include "tests/support.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 
@@ -76,33 +74,10 @@ static void test_try(void **state)
 	assert_int_equal(reached, 1);
 }
 
-/* Runs `body` in a child and returns how that ended; what it said goes to `said`. */
-static int child(void (*body)(void), char said[512])
-{
-	int ends[2], status;
-	assert_int_equal(pipe(ends), 0);
-	fflush(NULL);
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		signal(SIGABRT, SIG_DFL);
-		dup2(ends[1], 2);
-		body();
-		_exit(0);
-	}
-	close(ends[1]);
-	size_t size = 0;
-	for (ssize_t got; size < 511 && (got = read(ends[0], said + size, 511 - size)) > 0;)
-		size += (size_t)got;
-	said[size] = 0;
-	close(ends[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
-static void take_too_much(void)
+static void take_too_much(void *data)
 {
 	struct arena a;
+	(void)data;
 	if (!arena_reserve(&a, 640, "it").code && arena_take(&a, 10, 64))
 		arena_take(&a, 1, 1);
 }
@@ -110,12 +85,8 @@ static void take_too_much(void)
 static void test_bug(void **state)
 {
 	(void)state;
-	char said[512];
-	int status = child(take_too_much, said);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_non_null(strstr(said, "ropewalk: BUG at "));
-	assert_non_null(strstr(said, "arena.c:"));
-	assert_non_null(strstr(said, "640"));
+	assert_bug(take_too_much, NULL, "arena.c:");
+	assert_bug(take_too_much, NULL, "640");
 }
 
 /* ---- arena ---- */
@@ -274,15 +245,13 @@ static void check_product(struct product p)
 	free(p.c);
 }
 
-static void test_products(void **state)
+static void check_products(void)
 {
 	static const int sizes[][3] = { { 1, 1, 1 },  { 3, 5, 7 },    { 17, 1, 31 },
 					{ 1, 33, 2 }, { 64, 48, 16 }, { 37, 65, 129 },
 					/* Deeper than one pass, and past what our own products take. */
 					{ 13, 40, 600 }, { 9, 300, 300 } };
 	static const double betas[] = { 0, 1, -0.5 };
-	(void)state;
-	assert_ok(blas_start(2));
 	for (int kind = NT; kind <= TN; kind++)
 		for (int s = 0; s < COUNT(sizes); s++)
 			for (int b = 0; b < COUNT(betas); b++) {
@@ -293,6 +262,70 @@ static void test_products(void **state)
 				p.ldb = (kind == NT ? k : n) + 2;
 				check_product(p);
 			}
+}
+
+static void test_products(void **state)
+{
+	(void)state;
+	assert_ok(blas_start(2));
+	for (int products = PRODUCTS_OWN; products <= PRODUCTS_LIBRARY; products++) {
+		blas_use((enum blas_products)products);
+		check_products();
+	}
+	blas_use(PRODUCTS_OWN);
+}
+
+/* One product three ways: as asked for, our own and the library's. */
+enum { ROWS = 33, COLUMNS = 48, DEPTH = 40 };
+struct ways {
+	enum blas_kind kind;
+	real *a, *b, *asked, *own, *library;
+};
+
+static void multiply_in_every_way(int index, int thread, void *data)
+{
+	const struct ways *w = data;
+	bool turned = w->kind == BLAS_TN;
+	int lda = turned ? ROWS : DEPTH, ldb = w->kind == BLAS_NT ? DEPTH : COLUMNS;
+	typeof(gemm_nt) *gemm = w->kind == BLAS_NT ? gemm_nt : w->kind == BLAS_NN ? gemm_nn : gemm_tn;
+	(void)index, (void)thread;
+	gemm(ROWS, COLUMNS, DEPTH, 1, w->a, lda, w->b, ldb, 1, w->asked, COLUMNS);
+	blas_library(w->kind, ROWS, COLUMNS, DEPTH, w->a, lda, w->b, ldb, 1, w->library, COLUMNS);
+	if (w->kind == BLAS_NT)
+		product_transposed(ROWS, COLUMNS, DEPTH, 1, w->a, DEPTH, w->b, DEPTH, true, w->own, COLUMNS);
+	else
+		product(ROWS, COLUMNS, DEPTH, 1, w->a, turned ? 1 : DEPTH, turned ? ROWS : 1, w->b, COLUMNS, true,
+			w->own, COLUMNS);
+}
+
+static void check_ways(enum blas_kind kind, enum blas_products products)
+{
+	enum { SIZE = ROWS * COLUMNS };
+	struct ways w = { kind, TAKE(real, ROWS * DEPTH), TAKE(real, COLUMNS * DEPTH), TAKE(real, SIZE),
+			  TAKE(real, SIZE), TAKE(real, SIZE) };
+	fill_normal(1, w.a, ROWS * DEPTH);
+	fill_normal(2, w.b, COLUMNS * DEPTH);
+	bool own = products == PRODUCTS_OWN && product_suits(ROWS, COLUMNS, DEPTH);
+	blas_use(products);
+	assert_int_equal(blas_own(ROWS, COLUMNS, DEPTH), own);
+	threads_each(1, multiply_in_every_way, &w);
+	assert_memory_equal(w.asked, own && kind != BLAS_TN ? w.own : w.library, SIZE * sizeof(real));
+	for (int i = 0; i < SIZE; i++)
+		assert_close(w.own[i], w.library[i], TOLERANCE * sqrt(DEPTH));
+	free(w.a), free(w.b), free(w.asked), free(w.own), free(w.library);
+}
+
+static void test_whose_products(void **state)
+{
+	(void)state;
+	assert_ok(blas_start(2));
+	for (enum blas_kind kind = BLAS_NT; kind <= BLAS_TN; kind++) {
+		check_ways(kind, PRODUCTS_OWN);
+		check_ways(kind, PRODUCTS_LIBRARY);
+	}
+	assert_string_equal(blas_report().products, "library");
+	blas_use(PRODUCTS_OWN);
+	assert_string_equal(blas_report().products, "own");
 }
 
 /* The same product from every thread at once gives the same bits as alone. */
@@ -346,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_too_much_memory),
 		cmocka_unit_test(test_memory_text),
 		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_whose_products),
 		cmocka_unit_test(test_products_threads),
 		cmocka_unit_test(test_blas_report),
 	};

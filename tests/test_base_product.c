@@ -161,7 +161,7 @@ static void test_nothing_old_shines_through(void **state)
 static void test_suits(void **state)
 {
 	(void)state;
-	assert_false(product_suits(64, 4, 64));
+	assert_false(product_suits(64, PRODUCT_COLUMNS - 1, 64));
 	assert_false(product_suits(64, 1000, 300));
 	assert_false(product_suits(1, 64, 64));
 }

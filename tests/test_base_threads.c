@@ -34,11 +34,12 @@ static void visit(int index, int thread, void *data)
 	v->working[thread]--;
 }
 
-static void test_threads_each(void **state)
+typedef typeof(threads_each) loop;
+
+static void check_every_index_once(loop *each)
 {
 	static const int threads[] = { 0, 1, 2, 3, 7 }, counts[] = { 0, 1, 2, 3, 8, INDICES };
 	static struct visits v;
-	(void)state;
 	for (int t = 0; t < COUNT(threads); t++) {
 		int started = threads_start(threads[t]);
 		assert_int_equal(started, threads_count());
@@ -47,12 +48,24 @@ static void test_threads_each(void **state)
 		assert_true(started >= 1);
 		for (int c = 0; c < COUNT(counts); c++) {
 			memset(&v, 0, sizeof v);
-			threads_each(counts[c], visit, &v);
+			each(counts[c], visit, &v);
 			for (int i = 0; i < INDICES; i++)
 				assert_int_equal(v.count[i], i < counts[c]);
 			assert_int_equal(v.strangers, 0);
 		}
 	}
+}
+
+static void test_threads_each(void **state)
+{
+	(void)state;
+	check_every_index_once(threads_each);
+}
+
+static void test_threads_take(void **state)
+{
+	(void)state;
+	check_every_index_once(threads_take);
 }
 
 /* A thread with slow work, at either end of the indices, has the rest of its share taken from it: every index once. */
@@ -102,6 +115,40 @@ static void test_threads_take_from_the_slow(void **state)
 	assert_true(h.taken >= INDICES / 2 - 1);
 }
 
+/* Tasks are begun in their order: all of them by one thread; by the others, while one is held by the first. */
+struct order {
+	atomic_int done;
+	int count, begun[INDICES];
+	bool hold;
+};
+
+static void begin(int index, int thread, void *data)
+{
+	struct order *o = data;
+	(void)thread;
+	if (!index && o->hold) {
+		for (int waited = 0; o->done < INDICES - 1 && waited < 3000; waited++)
+			usleep(1000);
+		return;
+	}
+	o->begun[o->count++] = index;
+	o->done++;
+}
+
+static void test_threads_take_in_order(void **state)
+{
+	static struct order o;
+	(void)state;
+	for (int threads = 1; threads <= 2; threads++) {
+		memset(&o, 0, sizeof o);
+		o.hold = threads_start(threads) > 1;
+		threads_take(INDICES, begin, &o);
+		assert_int_equal(o.count, INDICES - o.hold);
+		for (int i = 0; i < o.count; i++)
+			assert_int_equal(o.begun[i], i + o.hold);
+	}
+}
+
 /* Everyone waits until all are there: on one thread that never happens. */
 struct meeting {
 	atomic_int there, alone;
@@ -124,6 +171,9 @@ static void test_threads_together(void **state)
 	if (threads_start(3) < 3)
 		return;
 	threads_each(3, meet, &m);
+	assert_int_equal(m.alone, 0);
+	m = (struct meeting){ 0 };
+	threads_take(3, meet, &m);
 	assert_int_equal(m.alone, 0);
 }
 
@@ -162,6 +212,39 @@ static void test_threads_environment_again(void **state)
 	assert_int_equal(threads_under("env -u OMP_NUM_THREADS", 4), threads_under("env -u OMP_NUM_THREADS", 0));
 }
 
+/* Loops inside of loops, in a run of their own: a child of this one would have no threads. */
+static void nest(int index, int thread, void *data)
+{
+	loop *const *inner = data;
+	(void)index, (void)thread;
+	(*inner)(1, nest, data);
+}
+
+static int run_nested(int which)
+{
+	loop *inner = which % 2 ? threads_take : threads_each;
+	threads_start(2);
+	(which / 2 ? threads_take : threads_each)(2, nest, &inner);
+	return 0;
+}
+
+static void test_threads_nested(void **state)
+{
+	(void)state;
+	if (threads_start(2) < 2)
+		return;
+	for (int which = 0; which < 4; which++) {
+		char command[1200], said[512] = "";
+		snprintf(command, sizeof command, "ulimit -c 0; exec '%s' --nested=%d 2>&1", program, which);
+		FILE *f = popen(command, "r");
+		assert_non_null(f);
+		said[fread(said, 1, sizeof said - 1, f)] = 0;
+		assert_int_not_equal(pclose(f), 0);
+		assert_non_null(strstr(said, "ropewalk: BUG at "));
+		assert_non_null(strstr(said, which % 2 ? "threads_take inside" : "threads_each inside"));
+	}
+}
+
 static int print_threads(int first)
 {
 	if (first)
@@ -174,6 +257,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_each),
+		cmocka_unit_test(test_threads_take),
+		cmocka_unit_test(test_threads_take_in_order),
+		cmocka_unit_test(test_threads_nested),
 		cmocka_unit_test(test_threads_uneven),
 		cmocka_unit_test(test_threads_take_from_the_slow),
 		cmocka_unit_test(test_threads_together),
@@ -183,5 +269,7 @@ int main(int argc, char **argv)
 	program = argv[0];
 	if (argc > 1 && !strncmp(argv[1], "--threads=", 10))
 		return print_threads(atoi(argv[1] + 10));
+	if (argc > 1 && !strncmp(argv[1], "--nested=", 9))
+		return run_nested(atoi(argv[1] + 9));
 	return cmocka_run_group_tests_name("base threads", tests, NULL, NULL);
 }

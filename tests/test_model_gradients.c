@@ -159,6 +159,11 @@ static void test_shapes(void **state)
 	o.width = 2;
 	o.heads = 1;
 	check_case(&o, &none, 2, 1, NULL, "one token");
+	/* The gradients of such matrices are made in parts. */
+	o = small_options("rope");
+	o.hidden = 140;
+	o.layers = 1;
+	check_case(&o, &none, 1, 5, NULL, "more than 256 rows of a matrix");
 }
 
 int main(void)

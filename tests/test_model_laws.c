@@ -11,24 +11,6 @@
 /* What must hold whatever the weights: causality, independence of the rows of a batch and of the threads, to the bit;
  * invariance under shifts where the encoding knows distances only. */
 
-#define ENCODINGS 32
-
-/* Every listed encoding and throwaway one, under options that take any length. */
-static int all_encodings(struct method method[ENCODINGS])
-{
-	int count = 0;
-	for (int i = 0; position_at(i); i++) {
-		method[count] = method_default(position_at(i));
-		if (method_find(position_at(i), "overflow") >= 0)
-			assert_ok(method_parse("encoding", position_at, "learned(overflow=clamp)", &method[count]));
-		count++;
-	}
-	for (int i = 0; throwaway_encodings[i]; i++)
-		method[count++] = method_default(&throwaway_encodings[i]->entry);
-	assert_true(count >= 10 && count <= ENCODINGS);
-	return count;
-}
-
 static void open_encoding(struct model_case *c, const struct method *encoding, const char *scaling, int B, int T,
 			  const double *positions)
 {

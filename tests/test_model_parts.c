@@ -1,7 +1,5 @@
 #include "model/base/blas.h"
-#include "model/base/threads.h"
 #include "model/embedding.h"
-#include "model/linear.h"
 #include "model/norm.h"
 #include "model/swiglu.h"
 #include "tests/support.h"
@@ -128,6 +126,45 @@ static void test_rmsnorm(void **state)
 	}
 }
 
+/* The gradient beside a residual, over the residual, over x, or without one: the same bits wherever they go. */
+static void check_norm_places(int rows, int C)
+{
+	int size = rows * C;
+	size_t bytes = (size_t)size * sizeof(real);
+	real *x = normal(1, size), *w = normal(2, C), *d_y = normal(3, size), *residual = normal(4, size);
+	real *elsewhere = normal(5, size), *over = normal(4, size), *zeros = TAKE(real, (size_t)size);
+	real *y = TAKE(real, (size_t)size), *rstd = TAKE(real, (size_t)rows), *in_place = normal(1, size);
+	double *d_w = TAKE(double, 5 * (size_t)C);
+	rmsnorm(rows, C, 0.1, x, w, y, rstd);
+	rmsnorm_back(rows, C, x, w, rstd, d_y, residual, elsewhere, d_w);
+	rmsnorm_back(rows, C, x, w, rstd, d_y, over, over, d_w + C);
+	rmsnorm_back(rows, C, in_place, w, rstd, d_y, residual, in_place, d_w + 2 * C);
+	assert_memory_equal(over, elsewhere, bytes);
+	assert_memory_equal(in_place, elsewhere, bytes);
+	memcpy(in_place, x, bytes);
+	rmsnorm_back(rows, C, in_place, w, rstd, d_y, NULL, in_place, d_w + 3 * C);
+	rmsnorm_back(rows, C, x, w, rstd, d_y, zeros, over, d_w + 4 * C);
+	assert_memory_equal(in_place, over, bytes);
+	for (int i = 0; i < size; i++)
+		assert_close(elsewhere[i], (double)over[i] + (double)residual[i], TOLERANCE);
+	for (int i = 1; i < 5; i++)
+		assert_memory_equal(d_w + i * C, d_w, (size_t)C * sizeof *d_w);
+	real *old = normal(4, size);
+	assert_memory_equal(residual, old, bytes);
+	free(x), free(w), free(d_y), free(residual), free(elsewhere), free(over), free(zeros), free(y), free(rstd);
+	free(in_place), free(d_w), free(old);
+}
+
+static void test_rmsnorm_places(void **state)
+{
+	(void)state;
+	check_norm_places(1, 1);
+	check_norm_places(3, 7);
+	check_norm_places(5, 16);
+	check_norm_places(4, 35);
+	check_norm_places(3, 64);
+}
+
 /* A row of zeros has a scale of 1 / sqrt(eps), not infinity; a row of its own does not touch the next. */
 static void test_rmsnorm_zero(void **state)
 {
@@ -202,6 +239,22 @@ static void test_swiglu(void **state)
 	check_swiglu(5, 7);
 	check_swiglu(3, 16);
 	check_swiglu(4, 35);
+}
+
+/* The gradient over what it is of: the same bits. */
+static void test_swiglu_in_place(void **state)
+{
+	static const int sizes[][2] = { { 1, 1 }, { 5, 7 }, { 3, 16 }, { 4, 35 }, { 2, 64 } };
+	(void)state;
+	for (int i = 0; i < COUNT(sizes); i++) {
+		int rows = sizes[i][0], F = sizes[i][1], size = 2 * rows * F;
+		real *gate_up = normal(1, size), *in_place = normal(1, size), *d_y = normal(2, rows * F);
+		real *elsewhere = normal(3, size), *scratch = TAKE(real, (size_t)F);
+		swiglu_back(rows, F, gate_up, d_y, elsewhere, scratch);
+		swiglu_back(rows, F, in_place, d_y, in_place, scratch);
+		assert_memory_equal(in_place, elsewhere, (size_t)size * sizeof *in_place);
+		free(gate_up), free(in_place), free(d_y), free(elsewhere), free(scratch);
+	}
 }
 
 /* Far from zero silu is 0 or the gate itself, and nothing overflows. */
@@ -286,106 +339,6 @@ static void test_embedding_back(void **state)
 	free(d_x), free(d_table), free(old), free(other);
 }
 
-/* ---- linear ---- */
-
-struct linear_case {
-	int rows, in, out, x_stride, y_stride, first, last;
-	real beta, *x, *w, *y, *d_y, *d_x, *d_w;
-};
-
-static void run_linear(int index, int thread, void *data)
-{
-	const struct linear_case *l = data;
-	(void)index, (void)thread;
-	linear(l->rows, l->in, l->out, l->x, l->x_stride, (struct linear_weight){ .w = l->w }, l->beta == 0 ? NULL : l->y,
-	       l->y, l->y_stride);
-	linear_back_input(l->rows, l->in, l->out, l->d_y, l->y_stride, (struct linear_weight){ .w = l->w }, l->d_x,
-			  l->x_stride);
-	linear_back_weight(l->rows, l->in, l->d_y, l->y_stride, l->x, l->x_stride, l->first, l->last, l->d_w);
-}
-
-/* `got` against beta `old` + the sum; a gap must be as it was. */
-static void assert_item(real got, real old, double beta, double sum, bool gap, int terms)
-{
-	if (gap)
-		assert_memory_equal(&got, &old, sizeof got);
-	else
-		assert_close(got, sum + (beta == 0 ? 0 : beta * (double)old), TOLERANCE * sqrt(terms));
-}
-
-static void check_forward(const struct linear_case *l, const real *old)
-{
-	for (int r = 0; r < l->rows; r++)
-		for (int o = 0; o < l->y_stride; o++) {
-			double sum = 0;
-			for (int i = 0; i < l->in && o < l->out; i++)
-				sum += (double)l->x[r * l->x_stride + i] * (double)l->w[o * l->in + i];
-			int at = r * l->y_stride + o;
-			assert_item(l->y[at], old[at], (double)l->beta, sum, o >= l->out, l->in);
-		}
-}
-
-static void check_input(const struct linear_case *l, const real *old)
-{
-	for (int r = 0; r < l->rows; r++)
-		for (int i = 0; i < l->x_stride; i++) {
-			double sum = 0;
-			for (int o = 0; o < l->out && i < l->in; o++)
-				sum += (double)l->d_y[r * l->y_stride + o] * (double)l->w[o * l->in + i];
-			int at = r * l->x_stride + i;
-			assert_item(l->d_x[at], old[at], (double)l->beta, sum, i >= l->in, l->out);
-		}
-}
-
-/* Rows first .. last - 1 are overwritten, whatever was there. */
-static void check_weight(const struct linear_case *l)
-{
-	for (int o = 0; o < l->out; o++)
-		for (int i = 0; i < l->in; i++) {
-			double sum = 0;
-			for (int r = 0; r < l->rows; r++)
-				sum += (double)l->d_y[r * l->y_stride + o] * (double)l->x[r * l->x_stride + i];
-			bool inside = o >= l->first && o < l->last;
-			assert_true(inside || isnan(l->d_w[o * l->in + i]));
-			if (inside)
-				assert_close(l->d_w[o * l->in + i], sum, TOLERANCE * sqrt(l->rows));
-		}
-}
-
-static void check_linear(int rows, int in, int out, real beta, int first, int last)
-{
-	struct linear_case l = { .rows = rows, .in = in, .out = out, .x_stride = in + 3, .y_stride = out + 2,
-				 .first = first, .last = last, .beta = beta };
-	int x_size = rows * l.x_stride, y_size = rows * l.y_stride;
-	real *old_y = normal(5, y_size), *old_x = normal(6, x_size);
-	l.x = normal(1, x_size), l.w = normal(2, out * in), l.d_y = normal(3, y_size), l.d_w = normal(4, out * in);
-	for (int i = 0; i < y_size && beta == 0; i++)
-		old_y[i] = (real)NAN;
-	for (int i = 0; i < x_size && beta == 0; i++)
-		old_x[i] = (real)NAN;
-	for (int i = 0; i < out * in; i++)
-		l.d_w[i] = (real)NAN;
-	l.y = TAKE(real, (size_t)y_size), l.d_x = TAKE(real, (size_t)x_size);
-	memcpy(l.y, old_y, (size_t)y_size * sizeof(real));
-	memcpy(l.d_x, old_x, (size_t)x_size * sizeof(real));
-	threads_each(1, run_linear, &l);
-	check_forward(&l, old_y);
-	check_input(&l, old_x);
-	check_weight(&l);
-	free(old_y), free(old_x), free(l.x), free(l.w), free(l.d_y), free(l.d_w), free(l.y), free(l.d_x);
-}
-
-static void test_linear(void **state)
-{
-	(void)state;
-	for (int beta = 0; beta < 2; beta++) {
-		check_linear(1, 1, 1, (real)beta, 0, 1);
-		check_linear(13, 7, 11, (real)beta, 0, 11);
-		check_linear(13, 7, 11, (real)beta, 3, 8);
-		check_linear(65, 33, 17, (real)beta, 16, 17);
-	}
-}
-
 static int start(void **state)
 {
 	(void)state;
@@ -396,13 +349,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rmsnorm),
+		cmocka_unit_test(test_rmsnorm_places),
 		cmocka_unit_test(test_rmsnorm_zero),
 		cmocka_unit_test(test_swiglu),
+		cmocka_unit_test(test_swiglu_in_place),
 		cmocka_unit_test(test_swiglu_far),
 		cmocka_unit_test(test_embedding),
 		cmocka_unit_test(test_embedding_sort),
 		cmocka_unit_test(test_embedding_back),
-		cmocka_unit_test(test_linear),
 	};
 	return cmocka_run_group_tests_name("model parts", tests, start, NULL);
 }
