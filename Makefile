@@ -406,7 +406,7 @@ mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double |
 	@MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' TIMEOUT=$${TIMEOUT:-3600} tests/run tests/mutate
 
 # Our own products as other processors have them, which compilers can make for any.
-WIDTHS = $(filter %_base_product %_base_turned,$(TESTS_wide) $(TESTS_narrow))
+WIDTHS = $(filter %_base_product,$(TESTS_wide) $(TESTS_narrow))
 check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \

@@ -268,61 +268,17 @@ static void test_products(void **state)
 {
 	(void)state;
 	assert_ok(blas_start(2));
-	for (int products = PRODUCTS_OWN; products <= PRODUCTS_LIBRARY; products++) {
-		blas_use((enum blas_products)products);
-		check_products();
-	}
-	blas_use(PRODUCTS_OWN);
-}
-
-/* One product three ways: as asked for, our own and the library's. */
-enum { ROWS = 33, COLUMNS = 48, DEPTH = 40 };
-struct ways {
-	enum blas_kind kind;
-	real *a, *b, *asked, *own, *library;
-};
-
-static void multiply_in_every_way(int index, int thread, void *data)
-{
-	const struct ways *w = data;
-	bool turned = w->kind == BLAS_TN;
-	int lda = turned ? ROWS : DEPTH, ldb = w->kind == BLAS_NT ? DEPTH : COLUMNS;
-	typeof(gemm_nt) *gemm = w->kind == BLAS_NT ? gemm_nt : w->kind == BLAS_NN ? gemm_nn : gemm_tn;
-	(void)index, (void)thread;
-	gemm(ROWS, COLUMNS, DEPTH, 1, w->a, lda, w->b, ldb, 1, w->asked, COLUMNS);
-	blas_library(w->kind, ROWS, COLUMNS, DEPTH, w->a, lda, w->b, ldb, 1, w->library, COLUMNS);
-	if (w->kind == BLAS_NT)
-		product_transposed(ROWS, COLUMNS, DEPTH, 1, w->a, DEPTH, w->b, DEPTH, true, w->own, COLUMNS);
-	else
-		product(ROWS, COLUMNS, DEPTH, 1, w->a, turned ? 1 : DEPTH, turned ? ROWS : 1, w->b, COLUMNS, true,
-			w->own, COLUMNS);
-}
-
-static void check_ways(enum blas_kind kind, enum blas_products products)
-{
-	enum { SIZE = ROWS * COLUMNS };
-	struct ways w = { kind, TAKE(real, ROWS * DEPTH), TAKE(real, COLUMNS * DEPTH), TAKE(real, SIZE),
-			  TAKE(real, SIZE), TAKE(real, SIZE) };
-	fill_normal(1, w.a, ROWS * DEPTH);
-	fill_normal(2, w.b, COLUMNS * DEPTH);
-	bool own = products == PRODUCTS_OWN && product_suits(ROWS, COLUMNS, DEPTH);
-	blas_use(products);
-	assert_int_equal(blas_own(ROWS, COLUMNS, DEPTH), own);
-	threads_each(1, multiply_in_every_way, &w);
-	assert_memory_equal(w.asked, own && kind != BLAS_TN ? w.own : w.library, SIZE * sizeof(real));
-	for (int i = 0; i < SIZE; i++)
-		assert_close(w.own[i], w.library[i], TOLERANCE * sqrt(DEPTH));
-	free(w.a), free(w.b), free(w.asked), free(w.own), free(w.library);
+	check_products();
 }
 
 static void test_whose_products(void **state)
 {
 	(void)state;
 	assert_ok(blas_start(2));
-	for (enum blas_kind kind = BLAS_NT; kind <= BLAS_TN; kind++) {
-		check_ways(kind, PRODUCTS_OWN);
-		check_ways(kind, PRODUCTS_LIBRARY);
-	}
+	assert_int_equal(blas_own_weight(4096), product_weight_suits(4096));
+	assert_false(blas_own_weight(1));
+	blas_use(PRODUCTS_LIBRARY);
+	assert_false(blas_own_weight(4096));
 	assert_string_equal(blas_report().products, "library");
 	blas_use(PRODUCTS_OWN);
 	assert_string_equal(blas_report().products, "own");

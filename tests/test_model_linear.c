@@ -31,9 +31,9 @@ static void run_linear(int index, int thread, void *data)
 {
 	const struct linear_case *l = data;
 	(void)index, (void)thread;
-	linear(l->rows, l->in, l->out, l->x, l->x_stride, (struct linear_weight){ l->w, NULL },
-	       l->beta == 0 ? NULL : l->y, l->y, l->y_stride);
-	linear_back_input(l->rows, l->in, l->out, l->d_y, l->y_stride, l->w, l->beta, l->d_x, l->x_stride);
+	struct linear_weight w = { .w = l->w };
+	linear(l->rows, l->in, l->out, l->x, l->x_stride, w, l->beta == 0 ? NULL : l->y, l->y, l->y_stride);
+	linear_back_input(l->rows, l->in, l->out, l->d_y, l->y_stride, w, l->d_x, l->x_stride);
 	linear_back_weight(l->rows, l->in, l->d_y, l->y_stride, l->x, l->x_stride, l->first, l->last, l->d_w);
 }
 
@@ -66,7 +66,7 @@ static void check_input(const struct linear_case *l, const real *old)
 			for (int o = 0; o < l->out && i < l->in; o++)
 				sum += (double)l->d_y[r * l->y_stride + o] * (double)l->w[o * l->in + i];
 			int at = r * l->x_stride + i;
-			assert_item(l->d_x[at], old[at], (double)l->beta, sum, i >= l->in, l->out);
+			assert_item(l->d_x[at], old[at], 0, sum, i >= l->in, l->out);
 		}
 }
 
@@ -119,60 +119,86 @@ static void test_linear(void **state)
 	}
 }
 
-/* A weight as it is and turned over, added to nothing, to y and to what is elsewhere: the same numbers. */
-struct turned_case {
+/* A weight as it is and packed: y added to nothing, to itself and to what is elsewhere, and d_x: the same numbers. */
+struct packed_case {
 	int rows, in, out, stride;
-	real *x, *w, *turned, *plus, *y[4];
+	struct linear_weight w[2];
+	real *x, *d_y, *plus, *y[4], *d_x[2];
 };
 
-static void run_turned(int index, int thread, void *data)
+static void run_packed(int index, int thread, void *data)
 {
-	const struct turned_case *t = data;
+	const struct packed_case *t = data;
 	(void)index, (void)thread;
-	for (int i = 0; i < 4; i++) {
-		struct linear_weight w = { t->w, i < 2 ? NULL : t->turned };
-		linear(t->rows, t->in, t->out, t->x, t->in, w, i % 2 ? t->y[i] : t->plus, t->y[i], t->stride);
-	}
+	for (int i = 0; i < 4; i++)
+		linear(t->rows, t->in, t->out, t->x, t->in, t->w[i / 2], i % 2 ? t->y[i] : t->plus, t->y[i], t->stride);
+	for (int i = 0; i < 2; i++)
+		linear_back_input(t->rows, t->in, t->out, t->d_y, t->stride, t->w[i], t->d_x[i], t->in);
 }
 
-static void check_turned(int rows, int in, int out)
+static void check_packed_forward(const struct packed_case *t, const real *old, const real *beside)
 {
-	struct turned_case t = { .rows = rows, .in = in, .out = out, .stride = out + 2 };
+	for (int r = 0; r < t->rows; r++)
+		for (int o = 0; o < t->stride; o++) {
+			double sum = 0;
+			int at = r * t->stride + o;
+			for (int i = 0; i < t->in && o < t->out; i++)
+				sum += (double)t->x[r * t->in + i] * (double)t->w[0].w[o * t->in + i];
+			for (int i = 0; i < 4; i++)
+				assert_item(t->y[i][at], i % 2 || o < t->out ? old[at] : beside[at], 1, sum,
+					    o >= t->out, t->in);
+		}
+}
+
+static void check_packed_back(const struct packed_case *t)
+{
+	for (int r = 0; r < t->rows; r++)
+		for (int i = 0; i < t->in; i++) {
+			double sum = 0;
+			for (int o = 0; o < t->out; o++)
+				sum += (double)t->d_y[r * t->stride + o] * (double)t->w[0].w[o * t->in + i];
+			for (int way = 0; way < 2; way++)
+				assert_item(t->d_x[way][r * t->in + i], 0, 0, sum, false, t->out);
+		}
+}
+
+static void check_packed(int rows, int in, int out)
+{
+	struct packed_case t = { .rows = rows, .in = in, .out = out, .stride = out + 2 };
 	int size = rows * t.stride;
-	size_t reals = linear_turned_reals(out, in);
-	t.x = normal(1, rows * in), t.w = normal(2, out * in), t.plus = normal(3, size);
-	t.turned = reals ? TAKE(real, reals) : NULL;
-	if (reals)
-		linear_turn(out, in, t.w, t.turned);
+	size_t reals = linear_panel_reals(out, in);
+	real *w = normal(2, out * in), *forward = reals ? TAKE(real, reals) : NULL;
+	real *backward = reals ? TAKE(real, reals) : NULL;
+	t.x = normal(1, rows * in), t.plus = normal(3, size), t.d_y = normal(5, size);
+	t.w[0] = (struct linear_weight){ .w = w };
+	t.w[1] = (struct linear_weight){ w, forward, backward };
+	linear_pack(out, in, t.w[1]);
 	for (int i = 0; i < 4; i++)
 		t.y[i] = normal(i % 2 ? 3 : 4, size);
-	threads_each(1, run_turned, &t);
+	for (int i = 0; i < 2; i++)
+		t.d_x[i] = normal(6, rows * in);
+	threads_each(1, run_packed, &t);
 	real *old = normal(3, size), *beside = normal(4, size);
 	assert_memory_equal(t.plus, old, (size_t)size * sizeof(real));
-	for (int r = 0; r < rows; r++)
-		for (int o = 0; o < t.stride; o++) {
-			double sum = 0;
-			int at = r * t.stride + o;
-			for (int i = 0; i < in && o < out; i++)
-				sum += (double)t.x[r * in + i] * (double)t.w[o * in + i];
-			for (int i = 0; i < 4; i++)
-				assert_item(t.y[i][at], i % 2 || o < out ? old[at] : beside[at], 1, sum, o >= out, in);
-		}
+	check_packed_forward(&t, old, beside);
+	check_packed_back(&t);
 	for (int i = 0; i < 4; i++)
 		free(t.y[i]);
-	free(t.x), free(t.w), free(t.plus), free(t.turned), free(old), free(beside);
+	free(t.x), free(w), free(t.plus), free(forward), free(backward), free(old), free(beside), free(t.d_y);
+	free(t.d_x[0]), free(t.d_x[1]);
 }
 
-static void test_linear_turned(void **state)
+static void test_linear_packed(void **state)
 {
 	(void)state;
-	check_turned(1, 1, 1);
-	check_turned(13, 33, 17);
-	check_turned(65, 300, 48);
-	check_turned(7, 16, 99);
-	/* Where the library's products are asked for, nothing is turned over for our own. */
+	check_packed(1, 1, 1);
+	check_packed(13, 33, 17);
+	check_packed(65, 300, 48);
+	check_packed(7, 16, 99);
+	check_packed(9, 48, 500);
+	/* Where the library's products are asked for, nothing is packed for our own. */
 	blas_use(PRODUCTS_LIBRARY);
-	assert_int_equal(linear_turned_reals(48, 300), 0);
+	assert_int_equal(linear_panel_reals(48, 300), 0);
 	blas_use(PRODUCTS_OWN);
 }
 
@@ -186,7 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_linear),
-		cmocka_unit_test(test_linear_turned),
+		cmocka_unit_test(test_linear_packed),
 	};
 	return cmocka_run_group_tests_name("model linear", tests, start, NULL);
 }

@@ -23,33 +23,18 @@ void blas_use(enum blas_products products)
 	products_ = products;
 }
 
-void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int lda, const real *b, int ldb, real beta,
-		  real *c, int ldc)
-{
-	GEMM(CblasRowMajor, kind == BLAS_TN ? CblasTrans : CblasNoTrans, kind == BLAS_NT ? CblasTrans : CblasNoTrans, m,
-	     n, k, 1, a, lda, b, ldb, beta, c, ldc);
-}
-
-/* The library's product. Its own clearing of C takes longer than doing so here and letting it add. */
 static void library(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
 		    int ldb, real beta, real *c, int ldc)
 {
 	const CBLAS_TRANSPOSE left = kind == BLAS_TN ? CblasTrans : CblasNoTrans;
 	const CBLAS_TRANSPOSE right = kind == BLAS_NT ? CblasTrans : CblasNoTrans;
-	for (int i = 0; beta == 0 && i < m; i++)
-		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
-	GEMM(CblasRowMajor, left, right, m, n, k, alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
+	GEMM(CblasRowMajor, left, right, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Ours, for beta 0 or 1. */
-static void ours(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
-		 real beta, real *c, int ldc)
+void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int lda, const real *b, int ldb, real beta,
+		  real *c, int ldc)
 {
-	size_t row = kind == BLAS_TN ? 1 : (size_t)lda, column = kind == BLAS_TN ? (size_t)lda : 1;
-	if (kind == BLAS_NT)
-		product_transposed(m, n, k, alpha, a, row, b, ldb, beta != 0, c, ldc);
-	else
-		product(m, n, k, alpha, a, row, column, b, ldb, beta != 0, c, ldc);
+	library(kind, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 
 bool blas_own_weight(int n)
@@ -57,11 +42,13 @@ bool blas_own_weight(int n)
 	return products_ == PRODUCTS_OWN && product_weight_suits(n);
 }
 
+/* The library's own clearing of C takes longer than doing so here and letting it add. */
 static void multiply(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
 		     int ldb, real beta, real *c, int ldc)
 {
-	bool suits = products_ == PRODUCTS_OWN && kind != BLAS_TN && (beta == 0 || beta == 1) && product_suits(m, n, k);
-	(suits ? ours : library)(kind, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	for (int i = 0; beta == 0 && i < m; i++)
+		memset(c + (size_t)i * (size_t)ldc, 0, (size_t)n * sizeof *c);
+	library(kind, m, n, k, alpha, a, lda, b, ldb, beta == 0 ? 1 : beta, c, ldc);
 }
 
 void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
@@ -98,10 +85,29 @@ struct blas_report blas_report(void)
 
 static const char *const product_name[] = { "A B^T", "A B", "A^T B" };
 
-enum { KINDS = 3, SOURCES = 2 };
+enum { KINDS = 3, SOURCES = 2, SELF_TEST_SIDE = 160, SELF_TEST_ROOM = SELF_TEST_SIDE * SELF_TEST_SIDE };
+
+/* Our own products of these kinds: with a weight, and of some terms, here all. beta is 0 or 1. */
+static void own(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+		real beta, real *c, int ldc)
+{
+	static _Thread_local real panels[SELF_TEST_ROOM];
+	struct span terms[SELF_TEST_SIDE];
+	if (kind != BLAS_TN) {
+		(kind == BLAS_NT ? product_turn_weight : product_pack_weight)(n, k, b, ldb, panels);
+		product_weight(m, n, k, alpha, a, (size_t)lda, panels, beta == 0 ? NULL : c, c, ldc);
+		return;
+	}
+	for (int i = 0; i < m; i++) {
+		terms[i] = (struct span){ 0, k };
+		memset(c + (size_t)i * (size_t)ldc, 0, beta == 0 ? (size_t)n * sizeof *c : 0);
+	}
+	product_some_terms(m, n, alpha, a, 1, (size_t)lda, b, ldb, terms, c, ldc);
+}
+
 typedef void product_of(enum blas_kind kind, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
 			int ldb, real beta, real *c, int ldc);
-static product_of *const source[SOURCES] = { library, ours };
+static product_of *const source[SOURCES] = { multiply, own };
 
 struct self_test {
 	double worst[SOURCES * KINDS];
@@ -120,11 +126,10 @@ static void fill(real *x, int n, unsigned seed)
  * beta = 0 the old C is NaN, which must not shine through. */
 static double product_error(int which, enum blas_kind kind, int m, int n, int k, real beta)
 {
-	enum { ROOM = 160 * 160 };
-	static _Thread_local real a[ROOM], b[ROOM], c[ROOM];
+	static _Thread_local real a[SELF_TEST_ROOM], b[SELF_TEST_ROOM], c[SELF_TEST_ROOM];
 	int lda = (kind == BLAS_TN ? m : k) + 3, ldb = (kind == BLAS_NT ? k : n) + 1, ldc = n + 2;
-	fill(a, ROOM, 1u + (unsigned)m);
-	fill(b, ROOM, 7u + (unsigned)n);
+	fill(a, SELF_TEST_ROOM, 1u + (unsigned)m);
+	fill(b, SELF_TEST_ROOM, 7u + (unsigned)n);
 	for (int i = 0; i < m * ldc; i++)
 		c[i] = beta == 0 ? (real)NAN : (real)0.25;
 	source[which](kind, m, n, k, (real)0.5, a, lda, b, ldb, beta, c, ldc);

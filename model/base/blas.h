@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 
-/* Matrix products: OpenBLAS behind one file, and our own (product.h) where small sizes make them faster. Row-major; ld*
- * are reals from one row to the next. Each call runs on one thread and must come from inside a parallel region
+/* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one thread and must come from inside a parallel region
  * (threads_each): the same bits for any number of threads. */
 
 /* C[m][n] = alpha A[m][k] B[n][k]^T + beta C; with beta = 0 the old C is not read. */
@@ -20,8 +19,8 @@ void gemm_nn(int m, int n, int k, real alpha, const real *a, int lda, const real
 void gemm_tn(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,
 	     int ldc);
 
-/* Whose products these are: our own where they are faster, or the library's everywhere. The bits differ. Not inside a
- * parallel region. */
+/* Whose products with weights are used: our own (product.h) where they are faster, or the library's. The bits may
+ * differ. Not inside a parallel region. */
 enum blas_products { PRODUCTS_OWN, PRODUCTS_LIBRARY };
 void blas_use(enum blas_products products);
 

@@ -9,30 +9,19 @@
 #define LANES ((int)(ROPEWALK_VECTOR_BYTES / sizeof(real)))
 typedef real vector __attribute__((vector_size(ROPEWALK_VECTOR_BYTES)));
 
-/* Most rows of B taken at a time, and the most reals of them that stay in the second-level cache beside the rest. */
+/* Terms of a sum taken together, and columns of panels of that depth: what stays in the second-level cache. COLUMNS is
+ * a multiple of PRODUCT_COLUMNS. */
 #define DEPTH 256
-#define RESIDENT 90112
-/* Columns of a larger B taken at a time, a multiple of PRODUCT_COLUMNS. */
 #define COLUMNS 192
 
 #define INLINE static inline __attribute__((always_inline))
 
-static bool resident(int n, int k)
-{
-	return (size_t)n * (size_t)(k < DEPTH ? k : DEPTH) <= RESIDENT;
-}
-
 bool product_weight_suits(int n)
 {
-	return product_suits(4, n, 1);
-}
-
-bool product_suits(int m, int n, int k)
-{
 #if (defined __AVX2__ && defined __FMA__ && !defined __AVX512F__) || defined __ARM_NEON
-	return m >= 4 && n >= PRODUCT_COLUMNS && resident(n, k);
+	return n >= PRODUCT_COLUMNS;
 #else
-	(void)m, (void)n, (void)k;
+	(void)n;
 	return false;
 #endif
 }
@@ -168,35 +157,6 @@ static void last_columns(int m, int n, int k, struct left l, const real *b, size
 	}
 }
 
-/* Up to DEPTH rows of B. */
-static void shallow(int m, int n, int k, struct left l, const real *b, size_t ldb, const real *plus, real *c,
-		    size_t ldc)
-{
-	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
-	struct right r = { .b = b, .row = ldb, .panel = 1 };
-	for (int i = 0; i < m; i += PRODUCT_ROWS) {
-		struct left rows = below(l, i);
-		block_rows(rows_at(m, i), whole, k, &rows, &r, below_plus(plus, (size_t)i * ldc), c + (size_t)i * ldc,
-			   ldc);
-	}
-	if (whole.to < n)
-		last_columns(m, n - whole.to, k, l, b + whole.to, ldb, below_plus(plus, (size_t)whole.to), c + whole.to,
-			     ldc);
-}
-
-void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
-	     bool add, real *c, int ldc)
-{
-	int p = 0;
-	/* At least once: an empty sum is 0, not what C held. */
-	do {
-		struct left l = { alpha, a + (size_t)p * a_column, a_row, a_column };
-		shallow(m, n, k - p < DEPTH ? k - p : DEPTH, l, b + (size_t)p * (size_t)ldb, (size_t)ldb,
-			add || p > 0 ? c : NULL, c, (size_t)ldc);
-		p += DEPTH;
-	} while (p < k);
-}
-
 #define SQUARE ((int)(16 / sizeof(real)))
 typedef real narrow __attribute__((vector_size(16)));
 
@@ -259,17 +219,17 @@ void product_turn(int n, int k, const real *b, int ldb, real *panel)
 	}
 }
 
-static struct right turned_over(const real *turned, int k)
+static struct right panels_of(const real *turned, int k)
 {
 	return (struct right){ .b = turned, .row = (size_t)PRODUCT_COLUMNS, .panel = (size_t)k };
 }
 
 /* Up to DEPTH terms. */
-static void shallow_turned(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c,
+static void shallow(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c,
 			   size_t ldc)
 {
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
-	struct right r = turned_over(turned, k), last = turned_over(turned + (size_t)whole.to * (size_t)k, k);
+	struct right r = panels_of(turned, k), last = panels_of(turned + (size_t)whole.to * (size_t)k, k);
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below(l, i);
 		size_t at = (size_t)i * ldc;
@@ -321,7 +281,7 @@ void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row
 		const real *to = p > 0 ? c : plus;
 		for (int j = 0; j < n; j += COLUMNS) {
 			int columns = n - j < COLUMNS ? n - j : COLUMNS;
-			shallow_turned(m, columns, depth, l, panels + (size_t)j * (size_t)depth,
+			shallow(m, columns, depth, l, panels + (size_t)j * (size_t)depth,
 				       below_plus(to, (size_t)j), c + j, (size_t)ldc);
 		}
 		panels += product_turned_reals(n, depth);
@@ -329,26 +289,10 @@ void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row
 	} while (p < k);
 }
 
-void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
-			real *c, int ldc)
-{
-	/* The last panel is filled up. */
-	static _Thread_local real turned[RESIDENT + DEPTH * PRODUCT_COLUMNS];
-	BUG_IF(!resident(n, k), "a transposed product with a second factor of %d x %d", n, k);
-	int p = 0;
-	do {
-		int depth = k - p < DEPTH ? k - p : DEPTH;
-		struct left l = { alpha, a + p, a_row, 1 };
-		product_turn(n, depth, b + p, ldb, turned);
-		shallow_turned(m, n, depth, l, turned, add || p > 0 ? c : NULL, c, (size_t)ldc);
-		p += DEPTH;
-	} while (p < k);
-}
-
 void product_some_columns(int m, int k, real alpha, const real *a, size_t a_row, const real *turned,
 			  const struct span *columns, real *c, int ldc)
 {
-	struct right r = turned_over(turned, k);
+	struct right r = panels_of(turned, k);
 	for (int i = 0; i < m; i += PRODUCT_ROWS) {
 		struct left rows = below((struct left){ alpha, a, a_row, 1 }, i);
 		block_rows(rows_at(m, i), columns[i / PRODUCT_ROWS], k, &rows, &r, NULL, c + (size_t)i * (size_t)ldc,

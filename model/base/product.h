@@ -6,26 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Small matrix products without a library's packing, for second factors that stay in the cache: blas.c uses them where
- * they are faster, attention for its tiles. Sums run over k in order, so an element's bits do not depend on where in C
- * it stands, nor on what is left out because it is 0. */
-
-/* Are A B and A B^T worth while for this size, on the processor compiled for? A^T B is not, as large as k is there. */
-bool product_suits(int m, int n, int k);
-
-/* C[m][n] = alpha A B + (add ? C : 0), B[k][n] with rows ldb apart, A(i, p) = a[i a_row + p a_column]. */
-void product(int m, int n, int k, real alpha, const real *a, size_t a_row, size_t a_column, const real *b, int ldb,
-	     bool add, real *c, int ldc);
-
-/* The same with B^T, B[n][k], whose rows' first 256 reals (or k) are 90112 at most in all, as for every size that
- * suits. */
-void product_transposed(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *b, int ldb, bool add,
-			real *c, int ldc);
+/* Our own matrix products, for second factors that are packed once and used often, and for attention's tiles, where a
+ * library packs anew each time. Sums run over k in order, so an element's bits do not depend on where in C it stands,
+ * nor on what is left out because it is 0. */
 
 /* A second factor that many products share, made into panels once (product_turned_reals(n, k) reals) from B[n][k], to
  * multiply by B^T, or from B[k][n]; and C[m][n] = alpha A (B^T or B) + plus, where `plus` is laid out as C is, or C
- * itself, or NULL for 0. Bits as the products above have them. */
-bool product_weight_suits(int n); /* is it worth while? */
+ * itself, or NULL for 0. */
+bool product_weight_suits(int n); /* is that faster, on the processor compiled for? */
 void product_turn_weight(int n, int k, const real *b, int ldb, real *panels);
 void product_pack_weight(int n, int k, const real *b, int ldb, real *panels);
 void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *panels, const real *plus,

@@ -123,26 +123,22 @@ struct share {
 };
 static struct share share_[THREADS_MOST];
 
-static bool inside_loop(void)
-{
-#ifdef _OPENMP
-	return omp_in_parallel();
-#else
-	return false;
-#endif
-}
+/* Is this thread in a loop's body? OpenMP knows of no region where there is one thread. */
+static _Thread_local bool working_;
 
 /* Works off its own share, then what is left of the others': the same indices meet the same caches again from loop to
  * loop, and a slow core holds no one up. */
 static void work(int thread, void (*body)(int index, int thread, void *data), void *data)
 {
 	enum phase before = phase_enter(PHASE_ELEMENTWISE);
+	working_ = true;
 	for (int turn = 0; turn < count_; turn++) {
 		struct share *s = &share_[(thread + turn) % count_];
 		int index;
 		while ((index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
 			body(index, thread, data);
 	}
+	working_ = false;
 	phase_enter(before);
 }
 
@@ -160,7 +156,7 @@ static void work_shares(void (*body)(int index, int thread, void *data), void *d
 
 void threads_each(int count, void (*body)(int index, int thread, void *data), void *data)
 {
-	BUG_IF(inside_loop(), "threads_each inside threads_each");
+	BUG_IF(working_, "threads_each inside threads_each");
 	for (int t = 0; t < count_; t++)
 		give_share(t, (int)((int64_t)count * t / count_), (int)((int64_t)count * (t + 1) / count_));
 	work_shares(body, data);
@@ -168,7 +164,7 @@ void threads_each(int count, void (*body)(int index, int thread, void *data), vo
 
 void threads_take(int count, void (*body)(int index, int thread, void *data), void *data)
 {
-	BUG_IF(inside_loop(), "threads_take inside threads_each");
+	BUG_IF(working_, "threads_take inside threads_each");
 	for (int t = 0; t < count_; t++)
 		give_share(t, 0, t ? 0 : count);
 	work_shares(body, data);
