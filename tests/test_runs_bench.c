@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* How the bench measures; never how fast. */
 
@@ -384,6 +385,34 @@ static void test_json(void **state)
 	program_run_free(&r);
 }
 
+/* The environment of a run, as it says itself: waiting is bounded unless it was told how to wait. */
+static void check_spin(const char *environment, const char *spin)
+{
+	char line[400];
+	snprintf(line, sizeof line,
+		 "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT %s \"$ROPEWALK_PROGRAM\" bench --layers=1 --width=8 --hidden=0 --batch=1 "
+		 "--train-length=4 --vocab=3 --repetitions=1 --multiples=1 --format=json", environment);
+	struct program_run r = program_run_shell(line);
+	assert_int_equal(r.code, 0);
+	json_t *o = json_loads(r.out, 0, NULL), *openmp = json_object_get(json_object_get(o, "version"), "openmp");
+	json_t *said = json_object_get(json_object_get(o, "environment"), "GOMP_SPINCOUNT");
+	bool restarts = json_is_true(openmp) && !access("/proc/self/exe", X_OK);
+	if (spin && (restarts || *environment))
+		assert_string_equal(json_string_value(said), spin);
+	else
+		assert_true(json_is_null(said));
+	json_decref(o);
+	program_run_free(&r);
+}
+
+static void test_waiting_is_bounded(void **state)
+{
+	(void)state;
+	check_spin("", "2000");
+	check_spin("GOMP_SPINCOUNT=77", "77");
+	check_spin("OMP_WAIT_POLICY=passive", NULL);
+}
+
 static void test_text(void **state)
 {
 	static const char *const parts[] = { "training step", "the limit: its products alone", "step_over_limit",
@@ -449,7 +478,7 @@ int main(void)
 		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_text), cmocka_unit_test(test_waiting_is_bounded),
 		cmocka_unit_test(test_wrong),
 	};
 	return cmocka_run_group_tests_name("runs bench", tests, start, program_teardown);
