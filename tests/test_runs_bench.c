@@ -13,8 +13,11 @@
 #include "runs/progress.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* How the bench measures; never how fast. */
 
@@ -384,6 +387,32 @@ static void test_json(void **state)
 	program_run_free(&r);
 }
 
+/* Of this program alone: the system's own maximum is handed on to it from the program that starts it. */
+static void test_peak_is_its_own(void **state)
+{
+	size_t size = 400 << 20;
+	char *block = TAKE(char, size);
+	(void)state;
+	memset(block, 1, size);
+	struct program_run r = program_run("bench " TINY FEW "--threads=1 --format=json");
+	free(block);
+	json_t *o = json_loads(r.out, 0, NULL);
+	assert_non_null(o);
+	assert_below(json_number_value(json_object_get(o, "peak_resident_bytes")), (double)(300 << 20));
+	assert_below(json_number_value(json_object_get(o, "training_resident_bytes")), (double)(300 << 20));
+	json_decref(o);
+	program_run_free(&r);
+}
+
+/* Where the object cannot be written, nothing is measured. */
+static void test_output_is_checked(void **state)
+{
+	(void)state;
+	program_refuses("bench " TINY FEW "--output=nowhere/b.json", "nowhere/b.json: cannot be written", NULL);
+	program_refuses("bench " TINY FEW "--output=.", "it is a folder", NULL);
+	program_refuses("bench " TINY FEW "--output=/dev/full", "special file", NULL);
+}
+
 static void test_text(void **state)
 {
 	static const char *const parts[] = { "training step", "the limit: its products alone", "step_over_limit",
@@ -426,6 +455,26 @@ static void test_wrong(void **state)
 	program_refuses("bench --scaling=ntk --encoding=alibi", "ntk", "alibi");
 }
 
+/* Ended in the middle, tests/bench/run ends what it has started and leaves nothing. */
+static void test_script_is_ended(void **state)
+{
+	char root[PATH_MAX];
+	(void)state;
+	assert_non_null(getcwd(root, sizeof root));
+	assert_int_equal(setenv("ROOT", root, 1), 0);
+	struct program_run r = program_run_shell("mkdir -p tests/bench held bin; PATH=$PWD/bin:$PATH\n"
+						 "printf '#!/bin/sh\\nexit 1\\n' >bin/python3\n"
+						 "printf '#!/bin/sh\\necho $$ >measures\\nexec sleep 20\\n' >bin/fake\n"
+						 "chmod +x bin/*\n"
+						 "ROPEWALK=fake TMPDIR=$PWD/held sh \"$ROOT/tests/bench/run\" >log 2>&1 &\n"
+						 "for i in $(seq 250); do [ ! -s measures ] || break; sleep 0.02; done\n"
+						 "ls held | wc -l\n"
+						 "kill $!; wait $!; echo $?; ls held | wc -l\n"
+						 "sleep 0.1; kill $(cat measures) && echo still there\n");
+	assert_string_equal(r.out, "1\n143\n0\n");
+	program_run_free(&r);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -449,8 +498,11 @@ int main(void)
 		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_peak_is_its_own),
+		cmocka_unit_test(test_output_is_checked),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_script_is_ended),
 	};
 	return cmocka_run_group_tests_name("runs bench", tests, start, program_teardown);
 }
