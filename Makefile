@@ -115,7 +115,7 @@ help:
 
 # Shell functions for the three scripts below.
 define FIND
-folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT || exit 1
+folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM || exit 1
 pkg() { $(PKG_CONFIG) "$$@" 2>/dev/null; }
 # Homebrew keeps openblas and libomp out of the common paths.
 brew=$$(brew --prefix 2>/dev/null) && export PKG_CONFIG_PATH="$$PKG_CONFIG_PATH:$$brew/opt/openblas/lib/pkgconfig"

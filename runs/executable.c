@@ -13,6 +13,9 @@
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
 #endif
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
 
 extern char **environ;
 
@@ -30,6 +33,20 @@ const char *executable_folder(char path[PATH_MAX])
 		*slash = '\0';
 	return slash ? path : "";
 }
+
+#ifdef __linux__
+const char *executable_started(void)
+{
+	const char *path = (const char *)getauxval(AT_EXECFN);
+	/* A loader that is started by name has no base; not every one corrects the path as well. */
+	return path && getauxval(AT_BASE) && io_same(path, "/proc/self/exe") ? path : NULL;
+}
+#else
+const char *executable_started(void)
+{
+	return NULL;
+}
+#endif
 
 static struct err run(char *path, char **arguments, int *code)
 {

@@ -10,6 +10,11 @@
 /* Folder of the running program, "" if the system does not say. */
 const char *executable_folder(char path[PATH_MAX]);
 
+/* The path by which the system started this program; by it the program keeps its name (ps, pgrep, perf) where it starts
+ * once more. NULL if the system does not say, if another file stands there by now, or if the process is that of another
+ * program which carries this one: ld.so, valgrind, qemu-user. */
+const char *executable_started(void);
+
 /* Runs the program `name` of that folder with these arguments (NULL stands behind the last; its own name before the
  * first is added) and the same standard streams, and waits. `code` receives its exit code. To be called before threads
  * are started. Errors: there is no such program (`hint` says how to get it), it cannot be started, or a signal ended

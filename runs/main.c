@@ -2,6 +2,7 @@
 #include "model/base/threads.h"
 #include "model/position/position.h"
 #include "runs/arguments.h"
+#include "runs/executable.h"
 #include "runs/help.h"
 #include "runs/version.h"
 
@@ -100,15 +101,19 @@ static struct err finish_stdout(void)
 
 /* OpenMP's threads wait for each other by spinning, for milliseconds unless told otherwise; beside another busy program
  * each of those waits keeps a processor from the thread that is waited for. Its library reads the environment before
- * main, so the program starts once more. Where it cannot, all stays as it was. */
+ * main, so the program starts once more. Where it cannot, or where a loader or an emulator carries it, which would not
+ * start once more with it, all stays as it was. */
 static void bound_waiting(char **argv)
 {
 	static const char *const told[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", NULL };
 	for (int i = 0; told[i]; i++)
 		if (getenv(told[i]))
 			return;
-	if (threads_openmp() && !setenv("GOMP_SPINCOUNT", SPIN_COUNT, 1))
-		execv("/proc/self/exe", argv);
+	const char *path = threads_openmp() ? executable_started() : NULL;
+	if (!path || setenv("GOMP_SPINCOUNT", SPIN_COUNT, 1))
+		return;
+	execv(path, argv);
+	unsetenv("GOMP_SPINCOUNT");
 }
 
 int main(int argc, char **argv)

@@ -358,6 +358,7 @@ static void refuses_what_is_no_file(void **state)
 		assert_null(data);
 		assert_error(io_write(path[i], "x", 1), ERR_USAGE, path[i], why[i]);
 		assert_error(io_append(path[i], "x", 1), ERR_USAGE, path[i], why[i]);
+		assert_error(io_writable(path[i]), ERR_USAGE, path[i], why[i]);
 		assert_true(io_exists(path[i]));
 	}
 	assert_error(io_read(in_folder("absent"), &data, &size), ERR_USAGE, folder, strerror(ENOENT));
@@ -365,6 +366,26 @@ static void refuses_what_is_no_file(void **state)
 	assert_error(io_read("", &data, &size), ERR_USAGE, "", strerror(ENOENT));
 	assert_int_equal(entries(), 1);
 	assert_ok(io_remove(pipe));
+}
+
+/* Said beforehand as io_write would say it, and nothing is there afterwards. */
+static void tells_where_it_could_write(void **state)
+{
+	(void)state;
+	char name[300] = { 0 }, *path = in_folder("file");
+	memset(name, 'n', sizeof name - 1);
+	assert_ok(io_writable(path));
+	assert_ok(io_writable("bare"));
+	assert_int_equal(entries(), 0);
+	assert_error(io_writable(in_folder("absent/file")), ERR_USAGE, folder, strerror(ENOENT));
+	assert_error(io_writable(in_folder("absent/")), ERR_USAGE, folder, strerror(ENOENT));
+	assert_error(io_writable(in_folder(name)), ERR_USAGE, folder, strerror(ENAMETOOLONG));
+	assert_error(io_writable(""), ERR_USAGE, "", strerror(ENOENT));
+	assert_ok(io_write(path, OLD, strlen(OLD)));
+	assert_ok(io_writable(path));
+	assert_true(holds(path, OLD, strlen(OLD)));
+	assert_error(io_writable(in_folder("file/below")), ERR_USAGE, folder, strerror(ENOTDIR));
+	assert_ok(io_remove(path));
 }
 
 /* Another process puts a pipe in the file's place just before it is opened. */
@@ -478,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_reader_never_sees_half_a_file),
 		cmocka_unit_test(appends),
 		cmocka_unit_test(refuses_what_is_no_file),
+		cmocka_unit_test(tells_where_it_could_write),
 		cmocka_unit_test(never_waits_for_a_pipe),
 		cmocka_unit_test(refuses_more_than_fits_into_memory),
 		cmocka_unit_test(makes_folders),

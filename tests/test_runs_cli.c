@@ -136,6 +136,8 @@ static void test_bad_tokens(void **state)
 	program_refuses(FORWARD "good.in --heads=1", "--heads", "says itself");
 	program_refuses(FORWARD "good.in --scaling=dynamic --length=50", "--length", "dynamic");
 	program_refuses("forward good.in --output=new --prefix=x. --tokens=good.in", "good.in", "embed_tokens");
+	program_refuses("forward rope/model.safetensors --output=none/new --prefix=x. --tokens=absent.in",
+			"none/new: cannot be written", NULL); /* before anything is read */
 	struct program_run o = program_run(FORWARD "unscored.in");
 	program_failed("forward", &o, 2, "nothing is scored", NULL);
 }
@@ -156,6 +158,8 @@ static void test_read_only_folder(void **state)
 	assert_int_equal(mkdir(path, 0555), 0);
 	struct program_run r = program_run_as_nobody("train " SMALL "--steps=0 --out=locked/new");
 	program_failed("train --out=locked/new", &r, 1, "locked/new", "Permission denied");
+	r = program_run_as_nobody("bench --output=locked/new");
+	program_failed("bench --output=locked/new", &r, 1, "locked/new", "Permission denied");
 	free(path);
 }
 

@@ -81,6 +81,7 @@ static void bad_words(void **state)
 	program_refuses("scores --input=in.safetensors", "--output is missing", NULL);
 	program_refuses("scores --input=in.safetensors --output=in.safetensors", "would replace the input", NULL);
 	program_refuses("scores --input=none.safetensors --output=new.safetensors", "none.safetensors", NULL);
+	program_refuses("scores --input=absent.safetensors --output=none/new", "none/new: cannot be written", NULL);
 	/* What is not known is named, and the rest goes on. */
 	add_q_and_k(4);
 	scores_add("position", 1, 3, 0, 0, 0);

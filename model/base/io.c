@@ -272,6 +272,24 @@ struct err io_write(const char *path, const void *data, size_t size)
 	return done ? OK : failure(error, path, "cannot be written");
 }
 
+struct err io_writable(const char *path)
+{
+	struct stat status;
+	bool there = !stat(path, &status);
+	if (there && !S_ISREG(status.st_mode))
+		return not_a_file(path, "cannot be written", status.st_mode);
+	if (!there && (errno != ENOENT || !*path))
+		return failure(errno, path, "cannot be written");
+	char *folder = folder_of(path);
+	int fd = try_open(folder, O_RDONLY | O_DIRECTORY);
+	bool reached = fd >= 0 && !access(folder, W_OK | X_OK);
+	int error = errno;
+	if (fd >= 0)
+		try_close(fd, folder);
+	free(folder);
+	return reached ? OK : failure(error, path, "cannot be written");
+}
+
 struct err io_append(const char *path, const void *data, size_t size)
 {
 	int fd;

@@ -24,6 +24,9 @@ struct err io_read(const char *path, char **data, size_t *size);
  * on any failure. */
 struct err io_write(const char *path, const void *data, size_t size);
 
+/* Would io_write reach the path, as far as can be said before there is something to write? It writes nothing. */
+struct err io_writable(const char *path);
+
 /* Adds to the end of a file in one write, creating it if needed; for logs. */
 struct err io_append(const char *path, const void *data, size_t size);
 

@@ -131,8 +131,8 @@ static void print_evaluation(const struct bench_request *q, const struct bench_e
 	}
 	finish(&s, b);
 	if (isfinite(e->b))
-		note(b, "time a token = %.1f ns %+.4f ns T; resident memory of the longest over the shortest: %.2f",
-		     1e9 * e->a, 1e9 * e->b, e->memory_ratio);
+		note(b, "time a token = %.1f ns %c %.4f ns T; resident memory of the longest over the shortest: %.2f",
+		     1e9 * e->a, e->b < 0 ? '-' : '+', 1e9 * fabs(e->b), e->memory_ratio);
 	text_add(b, "\n");
 }
 

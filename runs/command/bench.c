@@ -64,10 +64,12 @@ static struct err no_effect(const struct config *c, const char *given, bool has_
 	return e;
 }
 
-static struct err check_effects(const struct config *c)
+static struct err check_own(const struct config *c)
 {
 	static const char off[] = "attention alone is not measured", on[] = "give --attention=on";
 	const struct bench_options *o = c->own;
+	if (*o->output)
+		TRY(io_writable(o->output));
 	TRY(no_effect(c, "vocab", !config_given(c, "task"), "the task has its own", "leave --task out"));
 	TRY(no_effect(c, "attention_length", o->attention, off, on));
 	return no_effect(c, "attention_head_dim", o->attention, off, on);
@@ -117,7 +119,7 @@ static struct err run(struct invocation *in)
 	int *length = NULL;
 	double *multiple = NULL;
 	TRY(config_finish(c, true));
-	TRY(check_effects(c));
+	TRY(check_own(c));
 	struct bench_request q = request_of(c, start);
 	TRY(eval_lengths(((const struct bench_options *)c->own)->multiples, (int)q.model.train_length, &q.data, &length,
 			 &multiple, &q.lengths));

@@ -284,7 +284,7 @@ static struct err check_files(const struct forward_options *o, const char *model
 	if (io_same(o->output, model) || io_same(o->output, o->tokens))
 		return err_usage("Give another --output.", "%s: the output would replace %s", o->output,
 				 io_same(o->output, model) ? "the model" : "the tokens");
-	return OK;
+	return io_writable(o->output);
 }
 
 static struct err work(struct config *c, const char *path, struct input *in, struct model *m)

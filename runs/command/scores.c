@@ -316,7 +316,7 @@ static struct err check_files(const struct scores_options *o)
 		return err_usage("Write --output=OUT.safetensors.", "scores: --output is missing");
 	if (io_same(o->output, o->input))
 		return err_usage("Give another --output.", "%s: the output would replace the input", o->output);
-	return OK;
+	return io_writable(o->output);
 }
 
 static struct err run(struct invocation *in)
