@@ -225,8 +225,7 @@ static struct right panels_of(const real *turned, int k)
 }
 
 /* Up to DEPTH terms. */
-static void shallow(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c,
-			   size_t ldc)
+static void shallow(int m, int n, int k, struct left l, const real *turned, const real *plus, real *c, size_t ldc)
 {
 	struct span whole = { 0, n / PRODUCT_COLUMNS * PRODUCT_COLUMNS };
 	struct right r = panels_of(turned, k), last = panels_of(turned + (size_t)whole.to * (size_t)k, k);
@@ -241,33 +240,37 @@ static void shallow(int m, int n, int k, struct left l, const real *turned, cons
 }
 
 /* B[k][n] in the panels that product_turn makes of B^T. */
-static void pack(int n, int k, const real *b, size_t ldb, real *panel)
+static void pack(int n, int k, const real *b, int ldb, real *panel)
 {
 	for (int j = 0; j < n; j += PRODUCT_COLUMNS, panel += k * PRODUCT_COLUMNS) {
 		int columns = n - j < PRODUCT_COLUMNS ? n - j : PRODUCT_COLUMNS;
 		if (columns < PRODUCT_COLUMNS)
 			memset(panel, 0, (size_t)(k * PRODUCT_COLUMNS) * sizeof *panel);
 		for (int p = 0; p < k; p++)
-			memcpy(panel + p * PRODUCT_COLUMNS, b + (size_t)p * ldb + j, (size_t)columns * sizeof *b);
+			memcpy(panel + p * PRODUCT_COLUMNS, b + (size_t)p * (size_t)ldb + j,
+			       (size_t)columns * sizeof *b);
+	}
+}
+
+/* Panels of DEPTH terms, one lot behind the other; the next term of B is `step` away. */
+static void make_panels(void (*make)(int n, int k, const real *b, int ldb, real *panels), int n, int k, const real *b,
+			int ldb, size_t step, real *panels)
+{
+	for (int p = 0; p < k; p += DEPTH) {
+		int depth = k - p < DEPTH ? k - p : DEPTH;
+		make(n, depth, b + (size_t)p * step, ldb, panels);
+		panels += product_turned_reals(n, depth);
 	}
 }
 
 void product_turn_weight(int n, int k, const real *b, int ldb, real *panels)
 {
-	for (int p = 0; p < k; p += DEPTH) {
-		int depth = k - p < DEPTH ? k - p : DEPTH;
-		product_turn(n, depth, b + p, ldb, panels);
-		panels += product_turned_reals(n, depth);
-	}
+	make_panels(product_turn, n, k, b, ldb, 1, panels);
 }
 
 void product_pack_weight(int n, int k, const real *b, int ldb, real *panels)
 {
-	for (int p = 0; p < k; p += DEPTH) {
-		int depth = k - p < DEPTH ? k - p : DEPTH;
-		pack(n, depth, b + (size_t)p * (size_t)ldb, (size_t)ldb, panels);
-		panels += product_turned_reals(n, depth);
-	}
+	make_panels(pack, n, k, b, ldb, (size_t)ldb, panels);
 }
 
 void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row, const real *panels, const real *plus,
@@ -281,8 +284,8 @@ void product_weight(int m, int n, int k, real alpha, const real *a, size_t a_row
 		const real *to = p > 0 ? c : plus;
 		for (int j = 0; j < n; j += COLUMNS) {
 			int columns = n - j < COLUMNS ? n - j : COLUMNS;
-			shallow(m, columns, depth, l, panels + (size_t)j * (size_t)depth,
-				       below_plus(to, (size_t)j), c + j, (size_t)ldc);
+			shallow(m, columns, depth, l, panels + (size_t)j * (size_t)depth, below_plus(to, (size_t)j),
+				c + j, (size_t)ldc);
 		}
 		panels += product_turned_reals(n, depth);
 		p += DEPTH;
