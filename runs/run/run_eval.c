@@ -1,6 +1,7 @@
 #include "runs/run/run_eval.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
@@ -389,10 +390,10 @@ static struct err evaluate_locked(const struct run_evaluation *e, struct row **r
 
 struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 {
-	int lock;
+	struct lease *lock;
 	TRY(run_evaluate_check(e));
-	TRY(io_lock(e->folder, &lock));
+	TRY(lease_take(e->folder, &lock));
 	struct err error = evaluate_locked(e, rows);
-	io_unlock(lock);
+	lease_release(lock);
 	return error;
 }

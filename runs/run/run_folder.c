@@ -1,6 +1,7 @@
 #include "runs/run/run_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/version.h"
 
@@ -34,7 +35,8 @@ static bool empty(const char *folder)
 	bool found = false;
 	DIR *d = opendir(folder);
 	for (struct dirent *e; !found && d && (e = readdir(d));)
-		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && fnmatch(TEMPORARY, e->d_name, 0);
+		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, LEASE_FILE) &&
+			fnmatch(TEMPORARY, e->d_name, 0);
 	if (d)
 		closedir(d);
 	return !found;

@@ -1,6 +1,7 @@
 #include "runs/run/run_train.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
@@ -136,15 +137,15 @@ static struct err train_locked(const char *path, const struct config *c, const c
 struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
 		     struct run_trained *out)
 {
-	int lock;
+	struct lease *lock;
 	struct train_plan plan;
 	*out = (struct run_trained){ 0 };
 	TRY(run_train_check(c, &plan));
 	TRY(run_folder_check(path, c->run.force));
 	TRY(run_model_fits(path, run_model_space(c, plan.parameters)));
 	TRY(io_make_folder(path));
-	TRY(io_lock(path, &lock));
+	TRY(lease_take(path, &lock));
 	struct err e = train_locked(path, c, command_line, what, out);
-	io_unlock(lock);
+	lease_release(lock);
 	return e;
 }

@@ -2,6 +2,7 @@
 
 #include "model/base/arena.h"
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
 #include "runs/run/run_adopt.h"
@@ -312,15 +313,15 @@ static struct err work(const struct plan *plan, int *failed)
 }
 
 /* With the folder locked, if it is there already; else it is locked when it has been made. */
-static struct err plan_and_work(const struct study_job *job, struct plan *plan, int *lock, int *failed)
+static struct err plan_and_work(const struct study_job *job, struct plan *plan, struct lease **lock, int *failed)
 {
 	if (!job->force)
 		TRY(study_folder_continues(job->folder, job->grid));
 	TRY(plan_make(plan));
 	plan_print(plan);
 	TRY(io_make_folder(job->folder));
-	if (*lock < 0)
-		TRY(io_lock(job->folder, lock));
+	if (!*lock)
+		TRY(lease_take(job->folder, lock));
 	TRY(study_folder_write(job->folder, job->study, job->command_line));
 	return work(plan, failed);
 }
@@ -328,13 +329,13 @@ static struct err plan_and_work(const struct study_job *job, struct plan *plan, 
 struct err study_run(const struct study_job *job, int *failed)
 {
 	struct plan plan = { .job = job };
-	int lock = -1;
+	struct lease *lock = NULL;
 	*failed = 0;
 	TRY(study_folder_check(job->folder));
 	if (io_exists(job->folder))
-		TRY(io_lock(job->folder, &lock));
+		TRY(lease_take(job->folder, &lock));
 	struct err e = plan_and_work(job, &plan, &lock, failed);
-	io_unlock(lock);
+	lease_release(lock);
 	plan_free(&plan);
 	return e;
 }

@@ -1,6 +1,7 @@
 #include "runs/study/study_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
 #include "runs/version.h"
@@ -107,7 +108,7 @@ static bool is_empty(const char *folder)
 	bool empty = true;
 	DIR *directory = opendir(folder);
 	for (struct dirent *e; directory && (e = readdir(directory));)
-		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, LEASE_FILE);
 	if (directory)
 		closedir(directory);
 	return empty;
