@@ -6,7 +6,6 @@
 #include "runs/version.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,16 +29,16 @@ static bool ours(const char *name)
 	return false;
 }
 
-static bool empty(const char *folder)
+struct err run_folder_empty(const char *folder, bool *empty)
 {
-	bool found = false;
-	DIR *d = opendir(folder);
-	for (struct dirent *e; !found && d && (e = readdir(d));)
-		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, LEASE_FILE) &&
-			fnmatch(TEMPORARY, e->d_name, 0);
-	if (d)
-		closedir(d);
-	return !found;
+	char **name;
+	int count;
+	*empty = true;
+	TRY(io_list(folder, &name, &count));
+	for (int i = 0; i < count; i++)
+		*empty &= !strcmp(name[i], LEASE_FILE) || !fnmatch(TEMPORARY, name[i], 0);
+	io_names_free(name, count);
+	return OK;
 }
 
 struct err run_folder_check(const char *path, bool force)
@@ -50,7 +49,9 @@ struct err run_folder_check(const char *path, bool force)
 		return OK;
 	if (!io_is_folder(path))
 		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
-	if (empty(path))
+	bool empty;
+	TRY(run_folder_empty(path, &empty));
+	if (empty)
 		return OK;
 	const char *status = run_folder_status(path);
 	if (force && (!strcmp(status, "absent") || !strcmp(status, "a study")))
@@ -64,17 +65,18 @@ struct err run_folder_check(const char *path, bool force)
 /* Removes a run's files, and no others. */
 static struct err clear(const char *folder)
 {
+	char **name;
+	int count;
+	TRY(io_list(folder, &name, &count));
 	struct err e = OK;
-	DIR *d = opendir(folder);
-	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
-		if (!ours(entry->d_name))
+	for (int i = 0; i < count && !e.code; i++) {
+		if (!ours(name[i]))
 			continue;
-		char *path = io_join(folder, entry->d_name);
+		char *path = io_join(folder, name[i]);
 		e = io_remove(path);
 		free(path);
 	}
-	if (d)
-		closedir(d);
+	io_names_free(name, count);
 	return e;
 }
 
@@ -304,17 +306,20 @@ static struct err add_searched(const char *path, const char ***label)
 
 struct err run_folder_searched(const char *folder, const char ***label)
 {
+	char **name;
+	int count;
+	if (!io_exists(folder))
+		return OK;
+	TRY(io_list(folder, &name, &count));
 	struct err e = OK;
-	DIR *d = opendir(folder);
-	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
-		if (fnmatch("tune-*.csv", entry->d_name, 0) || !fnmatch("*-sequences.csv", entry->d_name, 0))
+	for (int i = 0; i < count && !e.code; i++) {
+		if (fnmatch("tune-*.csv", name[i], 0) || !fnmatch("*-sequences.csv", name[i], 0))
 			continue;
-		char *path = io_join(folder, entry->d_name);
+		char *path = io_join(folder, name[i]);
 		e = add_searched(path, label);
 		free(path);
 	}
-	if (d)
-		closedir(d);
+	io_names_free(name, count);
 	return e;
 }
 

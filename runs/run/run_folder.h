@@ -21,6 +21,9 @@
  * `force` is set. Touches nothing. */
 struct err run_folder_check(const char *path, bool force);
 
+/* Does a folder hold nothing, but for a claim (model/base/lease.h) and what an interrupted write left behind? */
+struct err run_folder_empty(const char *folder, bool *empty);
+
 /* Makes the folder, with its config, command and a record: version_json, status "running", started, identity. With
  * `force` replaces the record first and then removes the other files listed above; what is not
  * listed is never touched. */

@@ -6,28 +6,26 @@
 #include "runs/run/run_folder.h"
 #include "runs/version.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The name of the entry that ends in "-" and these digits, the first by alphabet; NULL if there is none. free() it. */
-static char *entry_with(const char *folder, const char *digits)
+static struct err entry_with(const char *folder, const char *digits, char **found)
 {
-	char *found = NULL;
-	DIR *directory = opendir(folder);
-	for (struct dirent *e; directory && (e = readdir(directory));) {
-		size_t n = strlen(e->d_name);
-		if (n < 9 || e->d_name[n - 9] != '-' || strncmp(e->d_name + n - 8, digits, 8))
-			continue;
-		if (found && strcmp(e->d_name, found) > 0)
-			continue;
-		free(found);
-		found = strdup(e->d_name);
+	char **name;
+	int count;
+	*found = NULL;
+	if (!io_exists(folder))
+		return OK;
+	TRY(io_list(folder, &name, &count));
+	for (int i = 0; i < count && !*found; i++) {
+		size_t n = strlen(name[i]);
+		if (n >= 9 && name[i][n - 9] == '-' && !strncmp(name[i] + n - 8, digits, 8))
+			*found = strdup(name[i]);
 	}
-	if (directory)
-		closedir(directory);
-	return found;
+	io_names_free(name, count);
+	return OK;
 }
 
 static enum cell_status status_of(const char *path)
@@ -71,7 +69,9 @@ static struct err check_record(const char *path)
 
 struct err study_folder_find(const char *folder, const struct cell *c, char **path, enum cell_status *status)
 {
-	char *entry = entry_with(folder, c->identity);
+	char *entry;
+	*path = NULL;
+	TRY(entry_with(folder, c->identity, &entry));
 	*path = io_join(folder, entry ? entry : c->name);
 	*status = entry ? status_of(*path) : CELL_ABSENT;
 	struct err e = entry ? check_record(*path) : OK;
@@ -103,16 +103,6 @@ static bool empty_file(const char *folder, const char *name)
 	return !e.code && !size;
 }
 
-static bool is_empty(const char *folder)
-{
-	bool empty = true;
-	DIR *directory = opendir(folder);
-	for (struct dirent *e; directory && (e = readdir(directory));)
-		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, LEASE_FILE);
-	if (directory)
-		closedir(directory);
-	return empty;
-}
 
 struct err study_folder_check(const char *folder)
 {
@@ -121,9 +111,11 @@ struct err study_folder_check(const char *folder)
 		return OK;
 	if (!io_is_folder(folder))
 		return err_usage(hint, "%s: not a folder", folder);
-	if (!has_file(folder, STUDY_FILE) && !is_empty(folder))
-		return err_usage(hint, "%s: holds other things than a study", folder);
-	return OK;
+	if (has_file(folder, STUDY_FILE))
+		return OK;
+	bool empty;
+	TRY(run_folder_empty(folder, &empty));
+	return empty ? OK : err_usage(hint, "%s: holds other things than a study", folder);
 }
 
 static bool has_cell(const struct grid *g, const struct cell *c)
@@ -135,17 +127,20 @@ static bool has_cell(const struct grid *g, const struct cell *c)
 }
 
 /* How many of the folder's own models are there; -1 if the other grid has one of them. */
-static int models_lost(const char *folder, const struct grid *own, const struct grid *other)
+static struct err models_lost(const char *folder, const struct grid *own, const struct grid *other, int *lost)
 {
-	int there = 0;
+	*lost = 0;
 	for (int i = 0; i < arrlen(own->cell); i++) {
-		if (has_cell(other, &own->cell[i]))
-			return -1;
-		char *entry = entry_with(folder, own->cell[i].identity);
-		there += entry != NULL;
+		char *entry;
+		if (has_cell(other, &own->cell[i])) {
+			*lost = -1;
+			return OK;
+		}
+		TRY(entry_with(folder, own->cell[i].identity, &entry));
+		*lost += entry != NULL;
 		free(entry);
 	}
-	return there;
+	return OK;
 }
 
 struct err study_folder_continues(const char *folder, const struct grid *g)
@@ -160,11 +155,12 @@ struct err study_folder_continues(const char *folder, const struct grid *g)
 		snprintf(e.hint, sizeof e.hint, "%s", hint);
 		return e;
 	}
-	int lost = models_lost(folder, &own, g);
+	int lost;
+	e = models_lost(folder, &own, g, &lost);
 	grid_free(&own);
 	study_free(&s);
-	if (lost <= 0)
-		return OK;
+	if (e.code || lost <= 0)
+		return e;
 	return err_usage(hint, "%s: holds another study: none of its %d models is one of this study's", folder, lost);
 }
 
