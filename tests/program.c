@@ -168,7 +168,7 @@ void program_works(const char *line)
 	program_run_free(&r);
 }
 
-/* Names, sizes and times of everything in a folder: equal if nothing was written. */
+/* Names in a folder, of files with sizes and times: equal if nothing was written. */
 static void list_folder(const char *path, struct text_builder *b)
 {
 	DIR *d = opendir(path);
@@ -177,8 +177,11 @@ static void list_folder(const char *path, struct text_builder *b)
 		struct stat s;
 		char *name = io_join(path, e->d_name);
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && !stat(name, &s)) {
-			text_add(b, "%s %lld %lld\n", name, (long long)s.st_size, (long long)s.st_mtime);
-			if (S_ISDIR(s.st_mode))
+			/* A folder's own time also changes by the claim that was on it for a while. */
+			bool below = S_ISDIR(s.st_mode);
+			text_add(b, "%s %lld %lld\n", name, (long long)(below ? 0 : s.st_size),
+				 (long long)(below ? 0 : s.st_mtime));
+			if (below)
 				list_folder(name, b);
 		}
 		free(name);

@@ -240,10 +240,12 @@ struct err io_writable(const char *path)
 struct err io_append(const char *path, const void *data, size_t size)
 {
 	int fd;
-	size_t old;
+	size_t old = 0;
 	TRY(open_file(path, O_WRONLY | O_APPEND | O_CREAT, "cannot be written", &fd, &old));
 	bool done = seam_write(fd, path, data, size);
 	int error = errno;
+	if (!done)
+		seam_truncate(fd, path, old);
 	if (!seam_close(fd, path) && done) {
 		error = errno;
 		done = false;
@@ -267,13 +269,29 @@ struct err io_sync(const char *path)
 	return done ? OK : io_failure(error, path, "cannot be written");
 }
 
+/* What is on disk in a folder is lost with it if the folder's own name is not on disk. Parents that may be written but
+ * not read cannot be asked to keep it. */
+static struct err sync_parent(const char *path)
+{
+	char *parent = folder_of(path);
+	int fd = seam_open(parent, O_RDONLY | O_DIRECTORY);
+	bool done = fd >= 0 ? sync_folder(fd, parent) : errno == EACCES;
+	int error = errno;
+	if (fd >= 0 && !seam_close(fd, parent) && done) {
+		error = errno;
+		done = false;
+	}
+	free(parent);
+	return done ? OK : io_failure(error, path, "cannot be made a folder");
+}
+
 /* One folder whose parent exists. Another process may make it at the same time. */
 static struct err make_one(const char *path)
 {
 	if (io_is_folder(path))
 		return OK;
 	if (seam_mkdir(path))
-		return OK;
+		return sync_parent(path);
 	int error = errno;
 	if (error != EEXIST)
 		return io_failure(error, path, "cannot be made a folder");
