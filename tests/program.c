@@ -96,7 +96,7 @@ static _Noreturn void child(const char *path, const char **argv, const char *out
 
 static struct program_run run_words(const char *path, const char **argv, const char *stdout_path, bool nobody)
 {
-	char out[40], err[40];
+	char out[264], err[264];
 	int status;
 	snprintf(out, sizeof out, "%s.out", folder);
 	snprintf(err, sizeof err, "%s.err", folder);
