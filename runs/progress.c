@@ -61,7 +61,7 @@ void progress_show(struct progress *p, double share, const char *format, ...)
 struct err progress_tokens(void *progress, int64_t done, int64_t total)
 {
 	progress_show(progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
-	return stop_error();
+	return done < total ? stop_error() : OK;
 }
 
 void progress_end(struct progress *p)

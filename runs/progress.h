@@ -26,7 +26,7 @@ void progress_start(struct progress *p, const char *what);
 void progress_show(struct progress *p, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same by tokens, as evaluations report them; `progress` is a struct progress. An error if the work is to stop
- * (stop_error). */
+ * before its end (stop_error). */
 struct err progress_tokens(void *progress, int64_t done, int64_t total);
 
 /* Would progress_show print now? Saves making the note. */

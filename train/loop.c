@@ -105,6 +105,12 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 	return e;
 }
 
+static void clear_moments(struct training *t)
+{
+	memset(t->m, 0, t->model->layout.size * sizeof(real));
+	memset(t->v, 0, t->model->layout.size * sizeof(real));
+}
+
 static struct err open_parts(struct training *t, const struct data_options *data)
 {
 	int V = task_of(&data->task)->vocabulary(&data->task);
@@ -115,6 +121,7 @@ static struct err open_parts(struct training *t, const struct data_options *data
 	TRY(transformer_open(&request, &t->transformer));
 	TRY(arena_reserve(&t->slabs, slab_bytes(t->model->layout.size), "training"));
 	place_slabs(&t->slabs, t->model->layout.size, t);
+	clear_moments(t);
 	return OK;
 }
 
@@ -153,8 +160,7 @@ void training_begin(struct training *t)
 {
 	const struct layout *l = &t->model->layout;
 	layout_initialise(l, (uint64_t)t->options->seed, t->model->value);
-	memset(t->m, 0, l->size * sizeof(real));
-	memset(t->v, 0, l->size * sizeof(real));
+	clear_moments(t);
 	t->step = 0;
 }
 

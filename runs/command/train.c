@@ -1,6 +1,7 @@
 #include "model/base/arena.h"
 #include "runs/arguments.h"
 #include "runs/progress.h"
+#include "runs/run/run_checkpoint.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
 #include "runs/run/run_origin.h"
@@ -32,35 +33,45 @@ static void print_result(const struct config *c, const struct run_trained *t)
 		       100 * t->accuracy, t->steps, duration_text(t->seconds, time), t->tokens_per_second, c->run.out);
 }
 
-/* A run that will not train any more: its end is told again. */
+static struct err read_result(const struct config *c, struct run_trained *t, const char **why)
+{
+	json_t *record;
+	TRY(run_record_read(c->run.out, &record));
+	*t = (struct run_trained){ .steps = json_integer_value(json_object_get(record, "steps")),
+				   .loss = json_number_value(json_object_get(record, "loss")),
+				   .accuracy = json_number_value(json_object_get(record, "accuracy")),
+				   .seconds = json_number_value(json_object_get(record, "wall_seconds")) };
+	t->tokens_per_second = (double)(t->steps * c->train.batch * c->model.train_length) / t->seconds;
+	const char *text = json_string_value(json_object_get(record, "error"));
+	*why = text_keep(text ? text : "the record does not say how");
+	json_decref(record);
+	return OK;
+}
+
+/* A run that will not train any more: its end is told again. A model that is lost comes from the last checkpoint. */
 static struct err ended(const struct config *c, bool *over)
 {
-	const char *status = run_folder_status(c->run.out);
+	const char *status = run_folder_status(c->run.out), *why;
+	struct run_trained t;
 	struct model m;
-	json_t *record;
 	*over = !strcmp(status, "finished") || !strcmp(status, "diverged");
 	if (!*over)
 		return OK;
-	TRY(run_record_read(c->run.out, &record));
-	struct err e = OK;
-	struct run_trained t = { .steps = json_integer_value(json_object_get(record, "steps")),
-				 .loss = json_number_value(json_object_get(record, "loss")),
-				 .accuracy = json_number_value(json_object_get(record, "accuracy")),
-				 .seconds = json_number_value(json_object_get(record, "wall_seconds")) };
-	const char *why = json_string_value(json_object_get(record, "error"));
-	if (!strcmp(status, "diverged")) {
-		e = err_diverged("It would diverge again: train with other options, into another --out or with --force.",
-				 "%s: has diverged: %s", c->run.out, why ? why : "the record does not say how");
-	} else if (run_model_read(c->run.out, c, &m).code) {
+	TRY(read_result(c, &t, &why));
+	if (!strcmp(status, "diverged"))
+		return err_diverged("It would diverge again: train with other options, into another --out or with "
+				    "--force.", "%s: has diverged: %s", c->run.out, why);
+	struct err e = run_model_read(c->run.out, c, &m);
+	if (e.code && run_checkpoint_there(c->run.out)) {
+		fprintf(stderr, "warning: %s\n  It is made again from the last checkpoint.\n", e.text);
 		*over = false;
-	} else {
-		model_close(&m);
-		fprintf(stderr, "%s: has finished already\n", c->run.out);
-		t.tokens_per_second = (double)(t.steps * c->train.batch * c->model.train_length) / t.seconds;
-		print_result(c, &t);
+		return OK;
 	}
-	json_decref(record);
-	return e;
+	TRY(e);
+	model_close(&m);
+	fprintf(stderr, "%s: has finished already\n", c->run.out);
+	print_result(c, &t);
+	return OK;
 }
 
 /* Options that are not given are those of the run; those that are given must be, too. */
@@ -82,15 +93,31 @@ static struct err resume_options(struct config *c)
 	return origin_compare(c, &theirs, c->run.out, hint);
 }
 
+/* " --save-every=100", quoted. */
+static void add_option(const struct config *c, const char *name, struct text_builder *b)
+{
+	struct text_builder word = { 0 };
+	text_add(&word, "--");
+	for (const char *s = name; *s; s++)
+		text_add(&word, "%c", *s == '_' ? '-' : *s);
+	text_add(&word, "=");
+	config_value(c, name, &word);
+	text_add(b, " ");
+	shell_quote(word.data, b);
+	text_builder_free(&word);
+}
+
 /* What to do after an end before the end; a reason of its own stays in front. */
 static struct err with_resume(struct err e, const struct config *c)
 {
 	if (!stop_is(&e) && (e.code != ERR_FAILED || !run_folder_begun(c->run.out)))
 		return e;
 	struct text_builder b = { 0 };
-	text_add(&b, "%s%s: ropewalk train --resume --out=", e.hint,
+	text_add(&b, "%s%s: ropewalk train --resume", e.hint,
 		 stop_is(&e) ? "It goes on with" : *e.hint ? " Then go on with" : "Go on with");
-	shell_quote(c->run.out, &b);
+	for (const struct option *o = run_option_rows; o->name; o++)
+		if (config_given(c, o->name) && strcmp(o->name, "resume") && strcmp(o->name, "force"))
+			add_option(c, o->name, &b);
 	snprintf(e.hint, sizeof e.hint, "%s", b.data);
 	text_builder_free(&b);
 	return e;
