@@ -137,7 +137,10 @@ static struct err run_start(void *data, struct training *t)
 		TRY(run_log_steps(r->folder, &lines));
 		TRY(run_checkpoint_load(r->folder, r->config, lines, t, &step));
 		TRY(run_log_cut(r->folder, step, &logged));
+		int64_t tokens = step * r->config->train.batch * r->config->model.train_length;
 		*r->trained = (struct run_trained){ .steps = step, .loss = logged.loss, .accuracy = logged.accuracy };
+		if (logged.seconds > 0)
+			r->trained->tokens_per_second = (double)tokens / logged.seconds;
 		r->before = r->timed = logged.seconds;
 		r->first = r->timed_step = step;
 		fprintf(stderr, "%s: goes on after step %" PRId64 " of %" PRId64 "\n", r->folder, step,
