@@ -187,7 +187,7 @@ static struct err run_sequence(struct decomposing *d, int index)
 }
 
 struct err decompose_run(const struct eval_request *request, const struct decomposition *before,
-			 void (*progress)(void *data, int64_t done, int64_t total), void *data,
+			 eval_progress *progress, void *data,
 			 struct decomposition *out)
 {
 	struct decomposing d = { .request = request, .before = before, .result = out };
@@ -197,7 +197,7 @@ struct err decompose_run(const struct eval_request *request, const struct decomp
 	for (int i = 0; i < request->sequences && !e.code; i++) {
 		e = run_sequence(&d, i);
 		if (progress && !e.code)
-			progress(data, (int64_t)(i + 1) * request->length,
+			e = progress(data, (int64_t)(i + 1) * request->length,
 				 (int64_t)request->sequences * request->length);
 	}
 	decomposing_close(&d);

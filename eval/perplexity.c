@@ -199,8 +199,7 @@ static void finish(struct evaluation *e)
 	}
 }
 
-struct err eval_run(const struct eval_request *request, void (*progress)(void *data, int64_t done, int64_t total),
-		    void *data, struct eval_result *out)
+struct err eval_run(const struct eval_request *request, eval_progress *progress, void *data, struct eval_result *out)
 {
 	*out = (struct eval_result){ 0 };
 	int S = request->sequences, lot = lot_size(S, request->length);
@@ -210,7 +209,7 @@ struct err eval_run(const struct eval_request *request, void (*progress)(void *d
 		int count = S - first < lot ? S - first : lot;
 		run_lot(&e, first, count);
 		if (progress)
-			progress(data, (int64_t)(first + count) * request->length, (int64_t)S * request->length);
+			error = progress(data, (int64_t)(first + count) * request->length, (int64_t)S * request->length);
 	}
 	if (!error.code)
 		finish(&e);

@@ -60,6 +60,9 @@ struct err config_scalings(struct config *c, bool strict, struct method **scalin
 /* Was a folder's option given (by config_set), and not left at its default? `name` in C spelling. */
 bool config_given(const struct config *c, const char *name);
 
+/* Options of these lists that were not given take the values of another config, before config_finish. */
+void config_inherit(struct config *c, unsigned lists, const struct config *from);
+
 /* Does this name belong to a switch, which takes no word of its own? */
 bool config_is_switch(const struct config *c, const char *name);
 

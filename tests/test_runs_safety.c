@@ -134,7 +134,7 @@ static void test_model_of_another_run(void **state)
 	struct kept mine = keep("one/model.safetensors"), theirs = keep("two/model.safetensors");
 	(void)state;
 	program_put("one/model.safetensors", theirs.data, theirs.size);
-	answers("eval one --multiples=2 --sequences=2", 2, "other options than the config");
+	answers("eval one --multiples=2 --sequences=2", 2, "seed is 102 there, and 101 here");
 	put_back(&mine);
 	free(theirs.data);
 	program_works("eval one --multiples=2 --sequences=2");

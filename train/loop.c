@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a run holds: one slab each of gradients and moments, a batch, the activations. All of it is reserved before the
  * first step. */
@@ -18,7 +19,7 @@ struct training {
 	real *gradient, *m, *v;
 };
 
-static const char diverged_hint[] = "Lower --lr, lengthen --warmup, or clip harder (a smaller --clip).";
+const char training_diverged_hint[] = "Lower --lr, lengthen --warmup, or clip harder (a smaller --clip).";
 
 static struct batch_source source_of(const struct model_options *model, const struct data_options *data,
 				     const struct train_options *train)
@@ -104,6 +105,12 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 	return e;
 }
 
+static void clear_moments(struct training *t)
+{
+	memset(t->m, 0, t->model->layout.size * sizeof(real));
+	memset(t->v, 0, t->model->layout.size * sizeof(real));
+}
+
 static struct err open_parts(struct training *t, const struct data_options *data)
 {
 	int V = task_of(&data->task)->vocabulary(&data->task);
@@ -114,6 +121,7 @@ static struct err open_parts(struct training *t, const struct data_options *data
 	TRY(transformer_open(&request, &t->transformer));
 	TRY(arena_reserve(&t->slabs, slab_bytes(t->model->layout.size), "training"));
 	place_slabs(&t->slabs, t->model->layout.size, t);
+	clear_moments(t);
 	return OK;
 }
 
@@ -143,20 +151,32 @@ void training_close(struct training *t)
 	free(t);
 }
 
-static struct err loss_diverged(const struct step_report *r)
+struct training_state training_state(struct training *t)
 {
-	char loss[NUMBER_TEXT];
-	return err_diverged(diverged_hint, "step %lld: the loss is %s", (long long)r->step,
-			    number_to_text(r->loss, loss));
+	return (struct training_state){ t->model, t->m, t->v, &t->step, t->options->steps };
 }
 
-static struct err gradient_diverged(const struct training *t, const struct step_report *r)
+void training_begin(struct training *t)
 {
-	const struct parameter *p = gradient_not_finite(&t->model->layout, t->gradient);
-	if (p)
-		return err_diverged(diverged_hint, "step %lld: the gradient of %s is not finite", (long long)r->step,
-				    p->name);
-	return err_diverged(diverged_hint, "step %lld: the norm of the gradient is not finite", (long long)r->step);
+	const struct layout *l = &t->model->layout;
+	layout_initialise(l, (uint64_t)t->options->seed, t->model->value);
+	clear_moments(t);
+	t->step = 0;
+}
+
+/* With the gradient made, whatever the loss is: it tells where the trouble is. */
+static struct err diverged(const struct training *t, const struct step_report *r)
+{
+	char loss[NUMBER_TEXT], norm[NUMBER_TEXT];
+	const char *where = "the sum overflows", *what = "";
+	const struct parameter *value = gradient_not_finite(&t->model->layout, t->model->value);
+	const struct parameter *gradient = gradient_not_finite(&t->model->layout, t->gradient);
+	if (value || gradient) {
+		where = value ? value->name : gradient->name;
+		what = value ? "not finite: " : "not finite: the gradient of ";
+	}
+	return err_diverged(training_diverged_hint, "step %lld: loss %s, gradient norm %s; %s%s", (long long)r->step,
+			    number_to_text(r->loss, loss), number_to_text(r->grad_norm, norm), what, where);
 }
 
 /* Back into the encoding's domain. */
@@ -190,12 +210,10 @@ struct err training_step(struct training *t, struct step_report *r)
 		.lr = adamw_rate(o, step),
 		.tokens = (int64_t)b->count * b->source.length,
 	};
-	if (!isfinite(r->loss))
-		return loss_diverged(r);
 	transformer_backward(t->transformer, t->gradient);
 	r->grad_norm = gradient_norm(&t->model->layout, t->gradient);
-	if (!isfinite(r->grad_norm))
-		return gradient_diverged(t, r);
+	if (!isfinite(r->loss) || !isfinite(r->grad_norm))
+		return diverged(t, r);
 
 	double scale = o->clip > 0 && r->grad_norm > o->clip ? o->clip / r->grad_norm : 1;
 	adamw_update(&t->model->layout, o, step, scale, t->gradient, t->m, t->v, t->model->value);
@@ -204,18 +222,25 @@ struct err training_step(struct training *t, struct step_report *r)
 	return OK;
 }
 
+static struct err run_hooked(struct training *t, const struct train_hooks *hooks)
+{
+	if (hooks->start)
+		TRY(hooks->start(hooks->data, t));
+	while (t->step < t->options->steps) {
+		struct step_report report;
+		TRY(training_step(t, &report));
+		if (hooks->step)
+			TRY(hooks->step(hooks->data, t, &report));
+	}
+	return hooks->end ? hooks->end(hooks->data, t) : OK;
+}
+
 struct err train_run(struct model *m, const struct data_options *data, const struct train_options *train,
 		     const struct train_hooks *hooks)
 {
 	struct training *t;
 	TRY(training_open(m, data, train, &t));
-	struct err e = OK;
-	for (int64_t step = 0; !e.code && step < train->steps; step++) {
-		struct step_report report;
-		e = training_step(t, &report);
-		if (!e.code && hooks && hooks->step)
-			e = hooks->step(hooks->data, &report);
-	}
+	struct err e = run_hooked(t, hooks ? hooks : &(struct train_hooks){ 0 });
 	training_close(t);
 	return e;
 }

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one thread and must come from inside a parallel region
- * (threads_each): the same bits for any number of threads. */
+/* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one
+ * thread and must come from inside a parallel region (threads_each): the same bits for any number of threads. */
 
 /* C[m][n] = alpha A[m][k] B[n][k]^T + beta C; with beta = 0 the old C is not read. */
 void gemm_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta, real *c,

@@ -35,6 +35,9 @@ extern size_t (*io_space)(const char *folder);
  * mistake, all else the machine's. */
 struct err io_failure(int error, const char *path, const char *what);
 
+/* What io_write and leases call a file until it is whole, for fnmatch: a killed process may leave one. */
+#define IO_TEMPORARY ".ropewalk-*.tmp"
+
 /* A whole file into fresh memory, followed by a NUL byte that `size` does not count; free() it. */
 struct err io_read(const char *path, char **data, size_t *size);
 

@@ -343,7 +343,7 @@ const struct command command_scores = {
 		"Masked scores are -inf.\n"
 		"Example:\n  ropewalk scores --encoding=rope --input=in.safetensors --output=out.safetensors",
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,
-	.without = "layers|hidden|rms_eps|tied|out|force",
+	.without = "layers|hidden|rms_eps|tied|out|force|resume|save_every",
 	.own = own,
 	.own_size = sizeof(struct scores_options),
 	.run = run,

@@ -371,7 +371,7 @@ static struct err evaluate_scaling(const struct run_evaluation *e, struct work *
 	return error.code ? error : written;
 }
 
-static struct err evaluate_locked(const struct run_evaluation *e, struct row **rows)
+static struct err evaluate_locked(const struct run_evaluation *e, const struct lease *lease, struct row **rows)
 {
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
@@ -379,8 +379,11 @@ static struct err evaluate_locked(const struct run_evaluation *e, struct row **r
 	json_decref(record);
 	struct work w = { 0 };
 	struct err error = OK;
-	for (int s = 0; s < e->scalings && !error.code; s++)
-		error = evaluate_scaling(e, &w, s, rows);
+	for (int s = 0; s < e->scalings && !error.code; s++) {
+		error = lease_check(lease);
+		if (!error.code)
+			error = evaluate_scaling(e, &w, s, rows);
+	}
 	for (ptrdiff_t i = 0; i < arrlen(w.done); i++)
 		eval_result_free(&w.done[i].result);
 	arrfree(w.done);
@@ -390,10 +393,10 @@ static struct err evaluate_locked(const struct run_evaluation *e, struct row **r
 
 struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 {
-	struct lease *lock;
+	struct lease *lease;
 	TRY(run_evaluate_check(e));
-	TRY(lease_take(e->folder, &lock));
-	struct err error = evaluate_locked(e, rows);
-	lease_release(lock);
+	TRY(lease_take(e->folder, &lease));
+	struct err error = evaluate_locked(e, lease, rows);
+	lease_release(lease);
 	return error;
 }

@@ -4,11 +4,13 @@
 #include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
+#include "runs/stop.h"
 #include "runs/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The name of the entry that ends in "-" and these digits, the first by alphabet; NULL if there is none. free() it. */
 static struct err entry_with(const char *folder, const char *digits, char **found)
@@ -172,6 +174,19 @@ static struct err write_text(const char *folder, const char *name, const char *t
 	return e;
 }
 
+/* For as long as a small file takes: whoever has it is soon done with it. */
+static struct err take_turn(const char *folder, struct lease **lease)
+{
+	char holder[LEASE_HOLDER];
+	for (;;) {
+		TRY(lease_try(folder, lease, holder));
+		if (*lease)
+			return OK;
+		TRY(stop_error());
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+}
+
 struct err study_folder_write(const char *folder, const struct study *s, const char *command_line)
 {
 	struct text_builder study = { 0 }, command = { 0 };
@@ -179,11 +194,15 @@ struct err study_folder_write(const char *folder, const struct study *s, const c
 	text_add(&study, "# See runs/README.md.\n");
 	study_print(s, &study);
 	text_add(&command, "%s\n", command_line);
+	struct lease *lease = NULL;
 	struct err e = io_make_folder(folder);
+	if (!e.code)
+		e = take_turn(folder, &lease);
 	if (!e.code)
 		e = write_text(folder, STUDY_FILE, study.data);
 	if (!e.code)
 		e = write_text(folder, STUDY_COMMAND, command.data);
+	lease_release(lease);
 	text_builder_free(&study);
 	text_builder_free(&command);
 	return e;
@@ -234,10 +253,13 @@ double study_folder_seconds(const char *folder)
 
 struct err study_folder_add_seconds(const char *folder, double seconds)
 {
+	struct lease *lease;
+	TRY(take_turn(folder, &lease));
 	json_t *record = version_json();
 	json_object_set_new(record, "status", json_string("a study"));
 	json_object_set_new(record, "seconds", json_real(study_folder_seconds(folder) + seconds));
 	struct err e = run_record_write(folder, record);
 	json_decref(record);
+	lease_release(lease);
 	return e;
 }
