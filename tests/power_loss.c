@@ -3,6 +3,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "model/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,12 +169,18 @@ static void crash(void)
 /* ---- Events ---- */
 
 /* Below the root, "" being the root itself; NULL elsewhere. */
-static const char *below(const char *path)
+static char *below(const char *path)
 {
+	struct text_builder b = { 0 };
 	size_t length = strlen(disk.root);
 	if (!path || strncmp(path, disk.root, length) || (path[length] && path[length] != '/'))
 		return NULL;
-	return path + length + strspn(path + length, "/");
+	text_add(&b, "%s", "");
+	for (const char *s = path + length + strspn(path + length, "/"); *s; s += strspn(s, "/")) {
+		text_add(&b, "%s%.*s", b.size ? "/" : "", (int)strcspn(s, "/"), s);
+		s += strcspn(s, "/");
+	}
+	return b.data;
 }
 
 static void change(const char *from, const char *to, struct inode *inode)
@@ -241,12 +248,8 @@ static void sync(const char *path)
 		n->synced = n->size;
 }
 
-static void watch(const struct io_event *e)
+static void happened(const struct io_event *e, const char *path, const char *to, struct inode *n)
 {
-	const char *path = below(e->path), *to = below(e->to);
-	if (!path)
-		return;
-	struct inode *n = inode_at(path);
 	if (!strcmp(e->operation, "fsync"))
 		sync(path);
 	else if (!strcmp(e->operation, "mkdir"))
@@ -263,6 +266,15 @@ static void watch(const struct io_event *e)
 		change(NULL, to, n);
 	else if (!strcmp(e->operation, "unlink"))
 		change(path, NULL, NULL);
+}
+
+static void watch(const struct io_event *e)
+{
+	char *path = below(e->path), *to = below(e->to);
+	if (path)
+		happened(e, path, to, inode_at(path));
+	free(path);
+	free(to);
 }
 
 static void disk_open(const char *root)

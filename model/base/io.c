@@ -253,6 +253,22 @@ struct err io_append(const char *path, const void *data, size_t size)
 	return done ? OK : io_failure(error, path, "cannot be written");
 }
 
+/* What is on disk in a file or folder is lost if its name is not. A parent that may be written but not read cannot be
+ * asked to keep it. */
+static struct err sync_name(const char *path, const char *what)
+{
+	char *parent = folder_of(path);
+	int fd = seam_open(parent, O_RDONLY | O_DIRECTORY);
+	bool done = fd >= 0 ? sync_folder(fd, parent) : errno == EACCES;
+	int error = errno;
+	if (fd >= 0 && !seam_close(fd, parent) && done) {
+		error = errno;
+		done = false;
+	}
+	free(parent);
+	return done ? OK : io_failure(error, path, what);
+}
+
 struct err io_sync(const char *path)
 {
 	int fd;
@@ -266,23 +282,7 @@ struct err io_sync(const char *path)
 		error = errno;
 		done = false;
 	}
-	return done ? OK : io_failure(error, path, "cannot be written");
-}
-
-/* What is on disk in a folder is lost with it if the folder's own name is not on disk. Parents that may be written but
- * not read cannot be asked to keep it. */
-static struct err sync_parent(const char *path)
-{
-	char *parent = folder_of(path);
-	int fd = seam_open(parent, O_RDONLY | O_DIRECTORY);
-	bool done = fd >= 0 ? sync_folder(fd, parent) : errno == EACCES;
-	int error = errno;
-	if (fd >= 0 && !seam_close(fd, parent) && done) {
-		error = errno;
-		done = false;
-	}
-	free(parent);
-	return done ? OK : io_failure(error, path, "cannot be made a folder");
+	return done ? sync_name(path, "cannot be written") : io_failure(error, path, "cannot be written");
 }
 
 /* One folder whose parent exists. Another process may make it at the same time. */
@@ -291,7 +291,7 @@ static struct err make_one(const char *path)
 	if (io_is_folder(path))
 		return OK;
 	if (seam_mkdir(path))
-		return sync_parent(path);
+		return sync_name(path, "cannot be made a folder");
 	int error = errno;
 	if (error != EEXIST)
 		return io_failure(error, path, "cannot be made a folder");

@@ -50,7 +50,6 @@ struct err run_folder_check(const char *path, bool force)
 		return OK;
 	if (!io_is_folder(path))
 		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
-	bool empty;
 	TRY(run_folder_empty(path, &empty));
 	if (empty)
 		return OK;
