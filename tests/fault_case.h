@@ -10,6 +10,8 @@ struct fault_case {
 	struct err (*work)(const char *root); /* may be called again after an error */
 	void (*loads)(const char *root);      /* fails the test unless what stands there can be used; may be NULL */
 	struct tree_kinds kinds;
+	bool sums_up;                         /* its error counts what has failed; the reasons stood on stderr */
+	int stride;                           /* of the operations, or of the states, every so many; 0: all */
 };
 
 /* The k-th operation on files fails, for every k; and from the k-th on none that needs space on the disk succeeds. Each

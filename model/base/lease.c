@@ -95,7 +95,8 @@ static bool stale(const struct claim *c, time_t now)
 {
 	switch (*c->token ? process_alive(&c->holder) : PROCESS_UNKNOWN) {
 	case PROCESS_ALIVE:
-		return false;
+		/* What this process has is known (lease_held): this one it could not remove. */
+		return c->holder.pid == (long)getpid();
 	case PROCESS_DEAD:
 		return true;
 	default:

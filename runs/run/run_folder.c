@@ -134,7 +134,8 @@ static char *folder_of(const char *path)
 
 static struct err check_finished(const char *folder, const char *path)
 {
-	const char *status = run_folder_status(folder);
+	const char *status;
+	TRY(run_record_status(folder, &status));
 	if (!io_exists(path))
 		return err_usage("`ropewalk train --out=DIR` makes a run.", "%s: no such folder", path);
 	if (!strcmp(status, "absent"))
@@ -142,11 +143,6 @@ static struct err check_finished(const char *folder, const char *path)
 				 "%s: not a run: %s has no %s", path, folder, RUN_RECORD);
 	if (!strcmp(status, "a study"))
 		return err_usage("Name one of the runs' folders in it.", "%s: is a study, not a run", folder);
-	if (!strcmp(status, "damaged")) {
-		json_t *record;
-		TRY(run_record_read(folder, &record));
-		json_decref(record);
-	}
 	if (strcmp(status, "finished"))
 		return err_usage(!strcmp(status, "diverged") ? "Train it again with --force." :
 				 "Wait until it has finished, or continue it: `ropewalk train --resume --out=DIR`.",
@@ -169,17 +165,18 @@ struct err run_folder_config(const char *folder, struct config *c)
 	return OK;
 }
 
-bool run_folder_begun(const char *folder)
+struct err run_folder_begun(const char *folder, bool *begun)
 {
-	static const char *const begun[] = { "running", "stopped", "failed", "finished" };
-	const char *status = run_folder_status(folder);
+	static const char *const those[] = { "running", "stopped", "failed", "finished" };
+	const char *status;
+	*begun = false;
+	TRY(run_record_status(folder, &status));
 	char *config = io_join(folder, RUN_CONFIG);
-	bool there = false;
 	for (int i = 0; i < 4; i++)
-		there |= !strcmp(status, begun[i]);
-	there = there && io_exists(config);
+		*begun |= !strcmp(status, those[i]);
+	*begun = *begun && io_exists(config);
 	free(config);
-	return there;
+	return OK;
 }
 
 /* The parts of the versions that can change a bit of the results. */
@@ -269,20 +266,28 @@ struct err run_record_update(const char *folder, json_t *more)
 	return e;
 }
 
-const char *run_folder_status(const char *folder)
+struct err run_record_status(const char *folder, const char **status)
 {
 	json_t *record;
 	char *path = io_join(folder, RUN_RECORD);
 	bool there = io_exists(path);
 	free(path);
+	*status = there ? "damaged" : "absent";
 	if (!there)
-		return "absent";
-	if (run_record_read(folder, &record).code)
-		return "damaged";
-	const char *status = json_string_value(json_object_get(record, "status"));
-	status = text_keep(status ? status : "damaged");
+		return OK;
+	TRY(run_record_read(folder, &record));
+	const char *text = json_string_value(json_object_get(record, "status"));
+	if (text)
+		*status = text_keep(text);
 	json_decref(record);
-	return status;
+	return OK;
+}
+
+const char *run_folder_status(const char *folder)
+{
+	const char *status;
+	struct err e = run_record_status(folder, &status);
+	return e.code ? "damaged" : status;
 }
 
 /* "." and ".." say nothing of the folder's name. */

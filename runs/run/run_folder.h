@@ -35,7 +35,7 @@ struct err run_folder_create(const char *path, const struct config *c, const cha
 struct err run_folder_open(const char *path, struct config *c, char **folder);
 
 /* Is a run there that can be continued: begun, not diverged, its config written? */
-bool run_folder_begun(const char *folder);
+struct err run_folder_begun(const char *folder, bool *begun);
 
 /* Marks it as running again, after holding `c` to its config: an option that differs is a usage error that names it and
  * both values. Warns on stderr if another version of the program began it. */
@@ -49,8 +49,10 @@ struct err run_record_read(const char *folder, json_t **record);
 struct err run_record_write(const char *folder, const json_t *record);
 /* Reads it, adds the members of `more` to it (or replaces them), writes it. Takes over the reference to `more`. */
 struct err run_record_update(const char *folder, json_t *more);
-/* "finished", "running", ...; "absent" if there is no record. Lives forever. */
-const char *run_folder_status(const char *folder);
+/* "finished", "running", ...; "absent" if there is no record. Lives forever. A record that cannot be read is an error: it
+ * is no reason to compute anew, and so to remove, what may be there. */
+struct err run_record_status(const char *folder, const char **status);
+const char *run_folder_status(const char *folder); /* "damaged" then */
 
 /* Last component of a path: the run's name in tables. Kept. */
 const char *run_folder_name(const char *path);

@@ -30,14 +30,14 @@ static struct err entry_with(const char *folder, const char *digits, char **foun
 	return OK;
 }
 
-static enum cell_status status_of(const char *path)
+static struct err read_status(const char *path, enum cell_status *out)
 {
-	const char *status = run_folder_status(path);
-	if (!strcmp(status, "finished"))
-		return CELL_FINISHED;
-	if (!strcmp(status, "diverged"))
-		return CELL_DIVERGED;
-	return CELL_UNFINISHED;
+	const char *status;
+	struct err e = run_record_status(path, &status);
+	if (e.code == ERR_USAGE)
+		snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
+	*out = !strcmp(status, "finished") ? CELL_FINISHED : !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
+	return e;
 }
 
 static struct err check_identity(const char *path, const struct cell *c)
@@ -57,26 +57,14 @@ static struct err check_identity(const char *path, const struct cell *c)
 	return e;
 }
 
-/* A record that cannot be read is no reason to compute anew, and so to remove, what may be a finished model. */
-static struct err check_record(const char *path)
-{
-	json_t *record;
-	if (strcmp(run_folder_status(path), "damaged"))
-		return OK;
-	struct err e = run_record_read(path, &record);
-	json_decref(record);
-	snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
-	return e;
-}
-
 struct err study_folder_find(const char *folder, const struct cell *c, char **path, enum cell_status *status)
 {
 	char *entry;
 	*path = NULL;
 	TRY(entry_with(folder, c->identity, &entry));
 	*path = io_join(folder, entry ? entry : c->name);
-	*status = entry ? status_of(*path) : CELL_ABSENT;
-	struct err e = entry ? check_record(*path) : OK;
+	*status = CELL_ABSENT;
+	struct err e = entry ? read_status(*path, status) : OK;
 	free(entry);
 	if (!e.code)
 		e = *status >= CELL_FINISHED ? check_identity(*path, c) : OK;
