@@ -11,8 +11,10 @@ struct fault_case {
 	void (*loads)(const char *root);      /* fails the test unless what stands there can be used; may be NULL */
 	struct tree_kinds kinds;
 	bool sums_up;                         /* its error counts what has failed; the reasons stood on stderr */
-	int stride;                           /* of the operations, or of the states, every so many; 0: all */
+	int stride;                           /* of the operations or states every so many, where a test has no time for all */
 };
+
+int fault_stride(const struct fault_case *c); /* 1 with FAULTS=all in the environment */
 
 /* The k-th operation on files fails, for every k; and from the k-th on none that needs space on the disk succeeds. Each
  * time: an error with the path, the reason and advice, or the work is done all the same; no descriptor is left open, no

@@ -353,7 +353,7 @@ int power_loss(const struct fault_case *c)
 	tree_read(root, &new);
 	crash();
 	kept = lay_out(disk.durable, LOST);
-	for (ptrdiff_t i = 0; i < arrlen(disk.crash); i += c->stride ? c->stride : 1) {
+	for (ptrdiff_t i = 0; i < arrlen(disk.crash); i += fault_stride(c)) {
 		say_state(&disk.crash[i], i);
 		start_again(c, root, &disk.crash[i], &new);
 	}

@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Whole commands under faults of the disk and losses of power. */
+/* Whole commands under faults of the disk and losses of power: a part of the places, all of them with FAULTS=all in the
+ * environment. */
 
 #define STEPS 3
 #define MODEL "layers = 1\nwidth = 8\nheads = 1\nhidden = 8\nbatch = 1\ntrain_length = 20\nsteps = 3\n"
@@ -170,8 +171,8 @@ static struct err train_anew(const char *root)
 	return command(root, "train --config=@/options --out=@/run --seed=102 --force");
 }
 
-static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 0 },
-			       training_anew = { train_first, train_anew, load_run, KINDS, false, 0 };
+static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 7 },
+			       training_anew = { train_first, train_anew, load_run, KINDS, false, 13 };
 
 static void training_under_faults(void **state)
 {
@@ -200,7 +201,7 @@ static struct err evaluate(const char *root)
 	return command(root, "eval @/run --scaling=none,linear --multiples=1,2 --sequences=2 --threads=1");
 }
 
-static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 0 };
+static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 5 };
 
 static void evaluation_under_faults(void **state)
 {
@@ -244,7 +245,7 @@ static void load_study(const char *root)
 	free(folder);
 }
 
-static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 3 };
+static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 31 };
 
 static void study_under_faults(void **state)
 {
@@ -306,7 +307,7 @@ static void exports_under_faults(void **state)
 {
 	(void)state;
 	const struct fault_case c[] = {
-		{ put_tokens, forward, load_run, KINDS, false, 0 },
+		{ put_tokens, forward, load_run, KINDS, false, 2 },
 		{ put_heads, scores, NULL, { 0 }, false, 0 },
 	};
 	for (int i = 0; i < 2; i++) {
@@ -318,7 +319,7 @@ static void exports_under_faults(void **state)
 static void tables_under_faults(void **state)
 {
 	(void)state;
-	const struct fault_case c = { put_grid, table, load_study, KINDS, true, 0 };
+	const struct fault_case c = { put_grid, table, load_study, KINDS, true, 3 };
 	fault_sweep(&c);
 	fault_short(&c);
 }
