@@ -337,6 +337,5 @@ int main(void)
 		cmocka_unit_test(exports_under_faults),
 		cmocka_unit_test(tables_under_faults),
 	};
-	if (getenv("FT_FILTER")) cmocka_set_test_filter(getenv("FT_FILTER"));
 	return cmocka_run_group_tests_name("runs faults", tests, set_up, NULL);
 }

@@ -37,6 +37,10 @@ static const char *advice(int error)
 	case EMFILE:
 	case ENFILE:
 		return "Too many files are open at once: close other programs or raise the limit (ulimit -n).";
+	case EFBIG:
+		return "Files may not grow so large there: raise the limit (ulimit -f), or choose a folder on another disk.";
+	case ELOOP:
+		return "Links lead in a circle there: check the path.";
 	case EIO:
 		return "The disk reports a defect: choose a folder on another disk.";
 	default:

@@ -44,6 +44,10 @@ struct err run_folder_resume(const char *folder, const struct config *c);
 /* Its config: model, data and train; the rest of `c` stays. */
 struct err run_folder_config(const char *folder, struct config *c);
 
+/* The error of work in a folder that was there when it began: if it has gone meanwhile, that is the reason, and no mistake
+ * in its name. */
+struct err run_folder_gone(struct err e, const char *folder);
+
 /* The record; json_decref it. run_record_write replaces it atomically. */
 struct err run_record_read(const char *folder, json_t **record);
 struct err run_record_write(const char *folder, const json_t *record);

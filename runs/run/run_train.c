@@ -234,5 +234,5 @@ struct err run_train(const char *path, const struct config *c, const char *comma
 	TRY(lease_take(path, &lease));
 	struct err e = train_locked(path, c, command_line, what, lease, out);
 	lease_release(lease);
-	return e;
+	return run_folder_gone(e, path);
 }
