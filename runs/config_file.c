@@ -49,6 +49,9 @@ static struct err parse_line(char *text, int number, const char **section, struc
 		*equals = '\0';
 		line.name = text_keep(trim(text));
 		line.value = text_keep(trim(equals + 1));
+		if (*line.value == '#')
+			return err_usage("Before a comment stands a space.", "%.60s: its value begins with #",
+					 line.name);
 	}
 	arrput(*lines, line);
 	return OK;
@@ -101,9 +104,9 @@ struct err config_read_by(struct config *c, const char *path, config_setter *set
 	struct err e = OK;
 	for (int i = 0; i < count && !e.code; i++) {
 		char from[400];
-		snprintf(from, sizeof from, "%s:%d", path, line[i].number);
+		snprintf(from, sizeof from, "%.380s:%d", path, line[i].number);
 		if (line[i].section)
-			e = err_usage("Sections belong in study files.", "%s: [%s]: a config file has no sections",
+			e = err_usage("Sections belong in study files.", "%s: [%.60s]: a config file has no sections",
 				      from, line[i].section);
 		else
 			e = set(c, line[i].name, line[i].value, from);

@@ -225,6 +225,44 @@ void text_list_free(char **list)
 	free(list);
 }
 
+/* The code point that `s` begins with and, in *bytes, how many it has; 0 bytes where it is not UTF-8. */
+static uint32_t code_point(const unsigned char *s, size_t *bytes)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t length = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
+	uint32_t value = length > 1 ? *s & (0x7fu >> length) : *s;
+	for (size_t i = 1; i < length; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			length = 0;
+		value = value << 6 | (s[i] & 0x3f);
+	}
+	bool surrogate = value >= 0xd800 && value < 0xe000;
+	*bytes = length && value >= least[length] && value <= 0x10ffff && !surrogate ? length : 0;
+	return value;
+}
+
+/* Controls, line and paragraph separators, changes of direction. */
+static bool unprintable(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+void text_printable(const char *text, char *out, size_t room)
+{
+	char *end = out + room - 1;
+	for (const unsigned char *s = (const unsigned char *)text; *s;) {
+		size_t bytes;
+		bool escaped = unprintable(code_point(s, &bytes)) || !bytes;
+		size_t taken = bytes ? bytes : 1;
+		if ((size_t)(end - out) < (escaped ? 4 * taken : taken))
+			break;
+		for (size_t i = 0; i < taken; i++)
+			out += escaped ? sprintf(out, "\\x%02x", s[i]) : (*out = (char)s[i], 1);
+		s += taken;
+	}
+	*out = '\0';
+}
+
 void text_add(struct text_builder *b, const char *format, ...)
 {
 	va_list list, again;

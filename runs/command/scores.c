@@ -209,8 +209,8 @@ static struct err read_own(const struct work *w, struct model *m)
 	rest.tensor = left;
 	rest.count = (int)arrlen(left);
 	struct err e = weights_fill(m, &rest, w->path, w->prefix, false, &ignored);
-	if (!e.code && ignored.size)
-		fprintf(stderr, "%s: ignored: %s\n", w->path, ignored.data);
+	if (!e.code)
+		input_ignored(w->path, &ignored);
 	for (int i = 0; !e.code && i < layout_count(&m->layout); i++) {
 		const struct parameter *p = &m->layout.parameter[i];
 		const int64_t shape[2] = { p->rows ? p->rows : 1, p->columns };

@@ -153,15 +153,25 @@ static bool same_header(const struct column *c, char *const *field, int fields)
 	return !c[fields].name;
 }
 
+/* ln of the largest number. */
+#define LOG_MOST 709.782712893384
+
+static bool possible_perplexity(const struct eval_cell *c)
+{
+	if (isinf(c->perplexity))
+		return c->nll >= LOG_MOST * (1 - 1e-6);
+	return c->perplexity > 0 && fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll);
+}
+
 /* Can a row's numbers be? A file edited by hand is not to be averaged with the others. */
 static bool possible_row(const void *row)
 {
 	const struct row *r = row;
 	const struct eval_cell *c = &r->cell;
-	return r->train_length > 0 && r->length > 0 && r->multiple > 0 && r->factor > 0 && r->sequences > 0 &&
-	       c->scored >= 0 && c->nll > -1e-3 && c->nll_se >= 0 && c->accuracy >= 0 && c->accuracy <= 1 &&
-	       c->exact >= 0 && c->exact <= 1 && (!c->scored || fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll) ||
-						isinf(c->perplexity));
+	return r->train_length > 0 && r->length > 0 && r->multiple > 0 && isfinite(r->multiple) && r->factor > 0 &&
+	       isfinite(r->factor) && r->sequences > 0 && c->scored >= 0 && c->nll > -1e-3 && c->nll_se >= 0 &&
+	       c->floor >= 0 && c->accuracy >= 0 && c->accuracy <= 1 && c->exact >= 0 && c->exact <= 1 &&
+	       (!c->scored || possible_perplexity(c));
 }
 
 static bool possible_sequence_row(const void *row)
@@ -172,12 +182,13 @@ static bool possible_sequence_row(const void *row)
 	       r->tally.correct <= r->tally.scored;
 }
 
-static bool scored_column_empty(const struct column *c, char *const *field, bool scored)
+/* Optional columns have a value where something was scored, and there alone. */
+static bool optional_as_scored(const struct column *c, char *const *field, bool scored)
 {
 	for (int i = 0; c[i].name; i++)
-		if (scored && c[i].optional && !*field[i])
-			return true;
-	return false;
+		if (c[i].optional && (*field[i] != 0) != scored)
+			return false;
+	return true;
 }
 
 /* Reads a file's records, header aside, and calls `add` with each row. */
@@ -201,7 +212,7 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 	for (ptrdiff_t i = 1; i < arrlen(csv.record) && !e.code; i++) {
 		memset(row, 0, size);
 		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row) && possible(row) &&
-		    !scored_column_empty(c, csv.record[i], c == row_columns && ((struct row *)row)->cell.scored > 0))
+		    optional_as_scored(c, csv.record[i], c == row_columns && ((struct row *)row)->cell.scored > 0))
 			add(row, to);
 		else
 			e = err_usage(hint, "%s:%d: a damaged row", path, csv.line[i]);
