@@ -90,7 +90,8 @@ struct err config_lines(const char *path, struct config_line **line, int *count)
 	*line = NULL;
 	*count = 0;
 	TRY(io_read(path, &data, &size));
-	struct err e = strlen(data) < size ? err_usage("Give a text file.", "%s: holds a NUL byte", path)
+	struct err e = strlen(data) < size ? err_usage("Give a text file.", "%s: holds a NUL byte, at byte %zu", path,
+							      strlen(data))
 					   : config_lines_of(path, data, line, count);
 	free(data);
 	return e;

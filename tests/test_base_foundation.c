@@ -4,6 +4,7 @@
 #include "model/base/threads.h"
 #include "tests/support.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -205,7 +205,8 @@ struct err study_read(const char *path, struct study *out)
 	*out = (struct study){ 0 };
 	TRY(io_read(path, &text, &size));
 	struct err e = strlen(text) == size ? study_parse(path, text, out)
-					    : err_usage("A study file is text.", "%s: a NUL byte in it", path);
+					    : err_usage("A study file is text.", "%s: a NUL byte in it, at byte %zu", path,
+						      strlen(text));
 	free(text);
 	return e;
 }
