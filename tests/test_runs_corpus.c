@@ -3,6 +3,7 @@
 
 #include "model/base/io.h"
 #include "model/base/text.h"
+#include "runs/study/grid.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -129,19 +130,36 @@ static void test_nesting(void **state)
 	text_builder_free(&b);
 }
 
-/* Many values, many sections, many cells: each would take time and memory without end. */
+static void refuse_study(struct text_builder *b, const char *name, const char *why)
+{
+	struct study study;
+	struct grid grid;
+	feed(&target_study, name, b->data, b->size);
+	struct err e = study_parse("a.study", b->data, &study);
+	if (!e.code) {
+		e = grid_build(&study, &grid);
+		study_free(&study);
+	}
+	assert_err(e, ERR_USAGE, why);
+	b->size = 0;
+}
+
+/* Each would take time and memory without end. */
 static void test_large_studies(void **state)
 {
 	(void)state;
 	struct text_builder b = { 0 };
-	text_add(&b, "seed = 1");
+	text_add(&b, "width = 8\nseed = 1");
 	for (int i = 2; i < 100000; i++)
 		text_add(&b, ",%d", i);
-	feed(&target_study, "reject-100000-values", b.data, b.size);
-	b.size = 0;
+	refuse_study(&b, "reject-100000-values", "a.study:2: seed: more than 1000 values");
 	for (int i = 1; i < 10000; i++)
-		text_add(&b, "[width=%d]\nlayers = 1\n", i);
-	feed(&target_study, "reject-10000-sections", b.data, b.size);
+		text_add(&b, "[width=%d]\n", i);
+	refuse_study(&b, "reject-10000-sections", "a.study:33: more than 32 sections");
+	for (int i = 0; i < 13; i++)
+		text_add(&b, "%s = 1, 2\n", ((const char *const[]){ "layers", "width", "heads", "hidden", "rms_eps", "tied",
+			 "train_length", "steps", "batch", "lr", "lr_floor", "warmup", "seed" })[i]);
+	refuse_study(&b, "reject-8192-cells", "more than 4096 cells");
 	text_builder_free(&b);
 }
 

@@ -5,6 +5,7 @@
 #include "model/weights.h"
 #include "runs/run/run_folder.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,21 @@ static struct err check_origin(const struct config *mine, const struct safetenso
 			 "%s: made with other options than the config beside it says", path);
 }
 
+/* Others cannot be trained or measured: rows without numbers would be written, and refused when they are read. */
+static struct err check_finite(const struct model *m, const char *path)
+{
+	for (int i = 0; i < layout_count(&m->layout); i++) {
+		const struct parameter *p = &m->layout.parameter[i];
+		const real *value = m->value + p->offset;
+		for (size_t j = 0; j < p->size; j++)
+			if (!isfinite(value[j]))
+				return err_usage("Train the run again with --force.",
+						 "%s: tensor %s: item %zu is %g where weights are finite", path,
+						 p->name, j, (double)value[j]);
+	}
+	return OK;
+}
+
 static struct err read_model(const char *path, const struct config *c, struct model *m)
 {
 	struct safetensors file = { 0 };
@@ -76,6 +92,8 @@ static struct err read_model(const char *path, const struct config *c, struct mo
 	struct err e = weights_open(&file, path, m);
 	if (!e.code) {
 		e = check_origin(c, &file, m, path);
+		if (!e.code)
+			e = check_finite(m, path);
 		if (e.code)
 			model_close(m);
 	}
