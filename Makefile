@@ -394,7 +394,7 @@ build/fuzz/able: | $(FIRST)
 	@mkdir -p $(@D); echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' >$@.c; \
 	if command -v $(CC_fuzz) >/dev/null; then why='cannot link libFuzzer'; else why='not found'; fi; \
 	$(CC_fuzz) $(LINK_fuzz) -o $@ $@.c >$@.log 2>&1 && exit; \
-	printf 'ropewalk: %s: %s\n  %s\n' $(CC_fuzz) "$$why" '`make deps CHECK=1` installs clang with its libFuzzer' >&2; exit 1
+	printf 'ropewalk: $(CC_fuzz): %s\n  %s\n' "$$why" '`make deps CHECK=1` installs clang and its libFuzzer' >&2; exit 1
 $(FUZZED): build/fuzz/%: build/fuzz/%.o build/fuzz/tests/hostile.o $(call archives,fuzz,$(SEES_runs)) build/fuzz/link
 	@$(SAY) link $@
 	$(QUIET)$(CC_fuzz) -o $@ $(filter %.o %.a,$^) @build/fuzz/link

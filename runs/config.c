@@ -156,6 +156,12 @@ bool config_given(const struct config *c, const char *name)
 	return find_given(c, name);
 }
 
+struct err config_at(const struct config *c, const char *name, struct err e)
+{
+	const struct config_given *given = find_given(c, name);
+	return given ? at_place(e, given->from) : e;
+}
+
 /* The flag for an option of a method of `family`: its own (METHOD_OPTION) before the shared one. Marks both as used. */
 static const struct config_flag *flag_for(struct config *c, family_at family, const struct entry *entry,
 					  const struct option *option)
@@ -264,8 +270,7 @@ static struct err parse_scalings(const char *text, struct method **scaling, int 
 
 struct err config_scalings(struct config *c, bool strict, struct method **scaling, int *count)
 {
-	const struct config_given *given = find_given(c, "scaling");
-	TRY(at_place(parse_scalings(c->eval.scaling, scaling, count), given ? given->from : NULL));
+	TRY(config_at(c, "scaling", parse_scalings(c->eval.scaling, scaling, count)));
 	struct err e = OK;
 	for (int i = 0; i < *count && !e.code; i++)
 		e = apply_flags(c, scaling_at, &(*scaling)[i]);

@@ -60,6 +60,9 @@ struct err config_scalings(struct config *c, bool strict, struct method **scalin
 /* Was a folder's option given (by config_set), and not left at its default? `name` in C spelling. */
 bool config_given(const struct config *c, const char *name);
 
+/* Puts before an error the place where that option was given, if it was in a file. */
+struct err config_at(const struct config *c, const char *name, struct err e);
+
 /* Does this name belong to a switch, which takes no word of its own? */
 bool config_is_switch(const struct config *c, const char *name);
 

@@ -195,6 +195,7 @@ static void makes_text_printable(void **state)
 		{ "\xc2\x9b", "\\xc2\\x9b" },             /* a control of its own */
 		{ "\xe2\x80\xa8", "\\xe2\\x80\\xa8" },     /* a line's end */
 		{ "\xe2\x80\xae", "\\xe2\\x80\\xae" },     /* writes from right to left */
+		{ "\xef\xbb\xbf", "\\xef\\xbb\\xbf" },     /* a byte order mark */
 		{ "\xe2\x82", "\\xe2\\x82" },             /* cut off */
 		{ "\xc0\x8a", "\\xc0\\x8a" },             /* longer than need be */
 		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },     /* a surrogate */

@@ -241,10 +241,11 @@ static uint32_t code_point(const unsigned char *s, size_t *bytes)
 	return value;
 }
 
-/* Controls, line and paragraph separators, changes of direction. */
+/* Controls, what has no width, line and paragraph separators, changes of direction. */
 static bool unprintable(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
 }
 
 void text_printable(const char *text, char *out, size_t room)

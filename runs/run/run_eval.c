@@ -318,8 +318,11 @@ static struct err table_write(const struct run_evaluation *e, const struct table
 static void warn_of_version(const char *folder, const char *what, const json_t *made_by)
 {
 	const char *commit = json_string_value(json_object_get(made_by, "commit"));
-	if (commit && strcmp(commit, version_commit()))
-		fprintf(stderr, "%s: %s by commit %s; this is %s\n", folder, what, commit, version_commit());
+	char shown[64];
+	if (!commit || !strcmp(commit, version_commit()))
+		return;
+	text_printable(commit, shown, sizeof shown);
+	fprintf(stderr, "%s: %s by commit %s; this is %s\n", folder, what, shown, version_commit());
 }
 
 static void report_reuse(const struct run_evaluation *e, const struct table *t)

@@ -151,8 +151,8 @@ static struct err set_evaluation(struct cell *cell)
 		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
-	return eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &cell->length, &cell->multiple,
-			    &cell->lengths);
+	return config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
+						      &cell->length, &cell->multiple, &cell->lengths));
 }
 
 static bool flag_used(const struct config *c, const char *name)
