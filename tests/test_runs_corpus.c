@@ -6,16 +6,29 @@
 #include "runs/study/grid.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Files from outside: the readers take every accept-* of tests/corpus and refuse every reject-*, and those made here,
  * which would be large to keep. What a target promises of both is in tests/hostile.h. */
 
 #define CORPUS "tests/corpus"
 
+/* What is being read, for the last words of a program that a BUG ends. */
+static char feeding[200];
+
+static void tell(int signal)
+{
+	(void)signal;
+	if (write(STDERR_FILENO, feeding, strlen(feeding)) < 0)
+		_exit(1);
+}
+
 static void feed(const struct target *t, const char *name, const void *data, size_t size)
 {
+	snprintf(feeding, sizeof feeding, "while reading %s/%s\n", t->name, name);
 	bool accepted = !strncmp(name, "accept-", 7);
 	assert_true(accepted || !strncmp(name, "reject-", 7));
 	struct err e = target_feed(t, data, size);
@@ -190,5 +203,6 @@ int main(void)
 		cmocka_unit_test(test_large_studies),
 		cmocka_unit_test(test_many_columns),
 	};
+	signal(SIGABRT, tell);
 	return cmocka_run_group_tests_name("runs corpus", tests, NULL, NULL);
 }

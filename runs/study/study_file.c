@@ -302,8 +302,6 @@ void study_print(const struct study *s, struct text_builder *b)
 	text_add(b, "%s", "");
 	print_lines(s->line, b);
 	for (int i = 0; i < arrlen(s->section); i++) {
-		if (!arrlen(s->section[i].line))
-			continue;
 		text_add(b, "\n[%s=%s]\n", s->section[i].name, s->section[i].value);
 		print_lines(s->section[i].line, b);
 	}
