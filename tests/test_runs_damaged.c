@@ -155,6 +155,26 @@ static void test_ignored_names(void **state)
 	free(foreign);
 }
 
+/* Who trained a model is told where it is not us. */
+static void test_record_of_another_version(void **state)
+{
+	(void)state;
+	size_t size;
+	char *before = program_file("one/record.json", &size), *record = program_file("one/record.json", &size);
+	char *commit = strstr(record, "\"commit\": \"");
+	assert_non_null(commit);
+	memcpy(commit + strlen("\"commit\": \""), "\\u001b", 6);
+	program_put("one/record.json", record, size);
+	struct program_run r = program_run(EVAL " --force");
+	assert_int_equal(r.code, 0);
+	assert_non_null(strstr(r.err, "one: trained by commit \\x1b"));
+	assert_null(strchr(r.err, '\x1b'));
+	program_run_free(&r);
+	program_put("one/record.json", before, size);
+	free(before);
+	free(record);
+}
+
 static void test_shapes_of_tokens(void **state)
 {
 	(void)state;
@@ -171,6 +191,7 @@ int main(void)
 		cmocka_unit_test(test_tensors),
 		cmocka_unit_test(test_weights_that_are_no_numbers),
 		cmocka_unit_test(test_ignored_names),
+		cmocka_unit_test(test_record_of_another_version),
 		cmocka_unit_test(test_shapes_of_tokens),
 	};
 	return cmocka_run_group_tests_name("runs damaged", tests, start, stop);

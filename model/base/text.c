@@ -198,6 +198,7 @@ static char *trimmed_copy(const char *start, const char *end)
 char **text_list(const char *text, int *count)
 {
 	char **list = checked(malloc(sizeof *list));
+	size_t room = 1;
 	int pieces = 0, depth = 0;
 	if (*skip_space(text))
 		for (const char *s = text, *start = text;; s++) {
@@ -205,7 +206,8 @@ char **text_list(const char *text, int *count)
 			depth -= *s == ')' && depth > 0;
 			if (*s && (*s != ',' || depth))
 				continue;
-			list = checked(realloc(list, sizeof *list * ((size_t)pieces + 2)));
+			if ((size_t)pieces + 1 == room)
+				list = checked(realloc(list, sizeof *list * (room *= 2)));
 			list[pieces++] = trimmed_copy(start, s);
 			start = s + 1;
 			if (!*s)
