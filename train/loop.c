@@ -71,16 +71,15 @@ static struct err plan_fits(const struct train_plan *p)
 	arena_take(&sum, p->slabs, 1);
 	arena_take(&sum, p->activations, 1);
 	arena_take(&sum, p->batch, 1);
-	size_t available = memory_available();
-	if (sum.used <= available)
+	if (sum.used <= memory_available())
 		return OK;
-	char need[32], slabs[32], activations[32], batch[32], have[32];
+	char need[32], slabs[32], activations[32], batch[32], have[MEMORY_AVAILABLE_TEXT];
 	return err_usage("Choose a smaller --batch, --train-length, --width or --layers.",
 			 "training needs %s (%zu parameters with gradients and moments %s, activations %s, batch %s), "
-			 "and %s are available",
+			 "and %s",
 			 memory_text(sum.used, need), p->parameters, memory_text(p->slabs, slabs),
 			 memory_text(p->activations, activations), memory_text(p->batch, batch),
-			 memory_text(available, have));
+			 memory_available_text(have));
 }
 
 struct err train_plan(const struct model_options *model, const struct data_options *data,
