@@ -39,20 +39,34 @@ static bool possible(const struct eval_request *r, enum form form)
 	       (!position->reach || !position->reach(&place, reach - 1).code);
 }
 
+static int count_groups(const struct task *task)
+{
+	int count = 0;
+	while (count < TASK_GROUPS && task->groups[count])
+		count++;
+	return count;
+}
+
 /* Of FORM_TOKENS: as long as any, and possible wherever FORM_AS_IS is. */
 static struct err check_transformer(const struct eval_request *r)
 {
 	int L = (int)r->model->options.train_length;
-	double *positions = calloc((size_t)r->length, sizeof *positions);
-	if (!positions)
-		return err_failed("Choose smaller --multiples.", "no memory for %d positions", r->length);
+	struct arena memory, work = { 0 };
+	TRY(arena_reserve(&memory, (size_t)r->length * sizeof(double), "positions"));
+	double *positions = ARENA_TAKE(&memory, double, (size_t)r->length);
 	for (int t = 0; t < r->length; t++)
 		positions[t] = t < L ? t : L - 1;
 	struct transformer_request q = { .model = r->model, .B = 1, .T = r->length, .positions = positions,
 					 .scaling = r->scaling };
-	struct err e = eval_check_memory(&q);
-	free(positions);
-	return e;
+	size_t bytes;
+	struct err e = transformer_bytes(&q, &bytes);
+	arena_free(&memory);
+	TRY(e);
+	arena_take(&work, bytes, 1);
+	arena_take(&work, batch_bytes(1, r->length), 1);
+	return eval_fits(r->length, work.used, r->sequences,
+			 (size_t)r->sequences * (size_t)count_groups(task_of(&r->data->task)) * FORMS *
+				 sizeof(struct eval_tally));
 }
 
 struct err decompose_check(const struct eval_request *request)
@@ -64,14 +78,6 @@ struct err decompose_check(const struct eval_request *request)
 	stretch_close(&s);
 	TRY(e);
 	return check_transformer(request);
-}
-
-static int count_groups(const struct task *task)
-{
-	int count = 0;
-	while (count < TASK_GROUPS && task->groups[count])
-		count++;
-	return count;
 }
 
 static struct err result_open(const struct eval_request *r, struct decomposition *out)

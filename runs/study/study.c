@@ -75,6 +75,19 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 	return e;
 }
 
+/* Of the lengths that will be evaluated. */
+static struct err plan_memory(const struct cell *c, const struct cell_plan *p, int scaling)
+{
+	for (int i = 0; i < c->lengths; i++) {
+		struct run_evaluation e = { .folder = p->path, .config = &c->config, .scaling = &c->scaling[scaling],
+					    .scalings = 1, .length = &c->length[i], .multiple = &c->multiple[i],
+					    .lengths = 1 };
+		if (p->wanted[scaling * c->lengths + i])
+			TRY(err_at(run_evaluate_fits(&e), "%s", c->name));
+	}
+	return OK;
+}
+
 static struct err plan_training(const struct cell *c, struct cell_plan *p, struct plan *plan)
 {
 	struct train_plan takes;
@@ -132,6 +145,8 @@ static struct err plan_cell(struct plan *plan, int index)
 	TRY(plan_training(c, p, plan));
 	for (int i = 0; i < c->scalings && !p->diverged; i++)
 		TRY(plan_scaling(c, p, i, p->train));
+	for (int i = 0; i < c->scalings && !p->diverged; i++)
+		TRY(plan_memory(c, p, i));
 	plan->training += p->train && p->sibling < 0;
 	plan->adopting += p->sibling >= 0;
 	plan->evaluating += p->missing > 0;
