@@ -47,11 +47,30 @@ static int count_groups(const struct task *task)
 	return count;
 }
 
+/* Of the longest form, with a workspace of `transformer` bytes. */
+static struct err check_bytes(const struct eval_request *r, size_t transformer)
+{
+	size_t groups = (size_t)count_groups(task_of(&r->data->task));
+	struct arena work = { 0 };
+	arena_take(&work, transformer, 1);
+	arena_take(&work, batch_bytes(1, r->length), 1);
+	return eval_fits(r->length, work.used, r->sequences,
+			 (size_t)r->sequences * groups * FORMS * sizeof(struct eval_tally));
+}
+
+/* Before any data are made; what else may be wrong is told later. */
+static struct err check_size(const struct eval_request *r)
+{
+	struct transformer_request q = { .model = r->model, .B = 1, .T = r->length, .scaling = r->scaling };
+	size_t bytes;
+	return transformer_bytes(&q, &bytes).code ? OK : check_bytes(r, bytes);
+}
+
 /* Of FORM_TOKENS: as long as any, and possible wherever FORM_AS_IS is. */
 static struct err check_transformer(const struct eval_request *r)
 {
 	int L = (int)r->model->options.train_length;
-	struct arena memory, work = { 0 };
+	struct arena memory;
 	TRY(arena_reserve(&memory, (size_t)r->length * sizeof(double), "positions"));
 	double *positions = ARENA_TAKE(&memory, double, (size_t)r->length);
 	for (int t = 0; t < r->length; t++)
@@ -62,11 +81,7 @@ static struct err check_transformer(const struct eval_request *r)
 	struct err e = transformer_bytes(&q, &bytes);
 	arena_free(&memory);
 	TRY(e);
-	arena_take(&work, bytes, 1);
-	arena_take(&work, batch_bytes(1, r->length), 1);
-	return eval_fits(r->length, work.used, r->sequences,
-			 (size_t)r->sequences * (size_t)count_groups(task_of(&r->data->task)) * FORMS *
-				 sizeof(struct eval_tally));
+	return check_bytes(r, bytes);
 }
 
 struct err decompose_check(const struct eval_request *request)
@@ -74,6 +89,7 @@ struct err decompose_check(const struct eval_request *request)
 	struct batch_source source = source_of(request);
 	struct stretch s;
 	TRY(eval_check_vocabulary(request));
+	TRY(check_size(request));
 	struct err e = stretch_open(&source, &s);
 	stretch_close(&s);
 	TRY(e);

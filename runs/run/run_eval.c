@@ -83,9 +83,10 @@ static struct err rows_fit(const struct run_evaluation *e)
 	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
 	if (all.used <= memory_available())
 		return OK;
-	return err_usage("Choose fewer --sequences.", "the tables of %" PRId64 " sequences at %d lengths need %s, and %s",
-			 e->config->eval.sequences, e->lengths, memory_text(all.used, need),
-			 memory_available_text(have));
+	return err_usage("Choose fewer --sequences.",
+			 "the tables of %" PRId64 " sequences at %d length%s need %s, and %s",
+			 e->config->eval.sequences, e->lengths, e->lengths > 1 ? "s" : "",
+			 memory_text(all.used, need), memory_available_text(have));
 }
 
 struct err run_evaluate_fits(const struct run_evaluation *e)
@@ -107,7 +108,7 @@ struct err run_evaluate_fits(const struct run_evaluation *e)
 struct err run_evaluate_check(const struct run_evaluation *e)
 {
 	struct model m;
-	TRY(rows_fit(e));
+	TRY(e->skip ? rows_fit(e) : run_evaluate_fits(e));
 	struct err error = outline(e->config, &m);
 	for (int s = 0; s < e->scalings && !error.code && !e->skip; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++)
