@@ -20,7 +20,7 @@ $(error CFLAGS: -ffast-math and the like change results and break isnan; build w
 endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
+COMMON   = -std=gnu17 -g -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # A variant is an object folder and a program: how it differs, and what its program's name ends with.
 VARIANTS      = release double asan noomp wide narrow fuzz

@@ -30,9 +30,10 @@ struct err decompose_check(const struct eval_request *request);
 
 /* Sequences 0 .. sequences - 1, one at a time in every form, as each has positions of its own.
  * `before` (may be NULL) is the result of the same request at another length, whose FORM_AS_IS is taken over.
- * `progress` (may be NULL) is called after each sequence. decomposition_free takes a zeroed struct too. */
+ * `progress` (may be NULL) is called after each sequence; an error of it ends the work. decomposition_free takes a
+ * zeroed struct too. */
 struct err decompose_run(const struct eval_request *request, const struct decomposition *before,
-			 void (*progress)(void *data, int64_t done, int64_t total), void *data,
+			 eval_progress *progress, void *data,
 			 struct decomposition *out);
 void decomposition_free(struct decomposition *d);
 

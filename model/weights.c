@@ -4,10 +4,20 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #define FORMAT "ropewalk-1"
+
+#define CHANGED "The file was changed or damaged after it was written."
+#define SUM_KEY "xxh3_128"
+#define METADATA_SUM_KEY "xxh3_128_metadata"
+
+static void print_sum(XXH128_hash_t hash, char text[33])
+{
+	snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
 
 /* XXH3-128 over the tensors in the layout's order, as 32 hex digits. */
 static void checksum(const struct tensor *tensor, int count, char text[33])
@@ -18,9 +28,30 @@ static void checksum(const struct tensor *tensor, int count, char text[33])
 	for (int i = 0; i < count; i++)
 		XXH3_128bits_update(state, tensor[i].data,
 				    (size_t)tensor_items(&tensor[i]) * dtype_size(tensor[i].dtype));
-	XXH128_hash_t hash = XXH3_128bits_digest(state);
+	print_sum(XXH3_128bits_digest(state), text);
 	XXH3_freeState(state);
-	snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(((const struct metadata *)a)->key, ((const struct metadata *)b)->key);
+}
+
+/* The same over the metadata by key, each key and value with its zero byte; the sum itself is left out. */
+static void metadata_sum(const struct metadata *metadata, int count, char text[33])
+{
+	struct metadata *list = NULL;
+	struct text_builder b = { 0 };
+	for (int i = 0; i < count; i++)
+		if (strcmp(metadata[i].key, METADATA_SUM_KEY))
+			arrput(list, metadata[i]);
+	if (list)
+		qsort(list, arrlenu(list), sizeof *list, compare_keys);
+	for (ptrdiff_t i = 0; i < arrlen(list); i++)
+		text_add(&b, "%s%c%s%c", list[i].key, 0, list[i].value, 0);
+	print_sum(XXH3_128bits(b.data, b.size), text);
+	text_builder_free(&b);
+	arrfree(list);
 }
 
 static struct tensor tensor_of(const struct parameter *p, const real *value)
@@ -52,26 +83,55 @@ static char *options_json(const struct model_options *options)
 	return text;
 }
 
-struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count)
+/* The tensors of all slabs, their names in memory that name_free gives back. */
+static struct tensor *slab_tensors(const struct layout *l, const struct weights_slab *slab, int slabs)
 {
 	struct tensor *tensor = NULL;
+	for (int s = 0; s < slabs; s++)
+		for (int i = 0; i < layout_count(l); i++) {
+			struct tensor t = tensor_of(&l->parameter[i], slab[s].value);
+			struct text_builder name = { 0 };
+			text_add(&name, "%s%s", slab[s].prefix, t.name);
+			t.name = name.data;
+			arrput(tensor, t);
+		}
+	return tensor;
+}
+
+static void slab_tensors_free(struct tensor *tensor)
+{
+	for (ptrdiff_t i = 0; i < arrlen(tensor); i++)
+		free((char *)(uintptr_t)tensor[i].name);
+	arrfree(tensor);
+}
+
+struct err weights_write_slabs(const struct model *m, const struct weights_slab *slab, int slabs, const char *format,
+			       const char *path, const struct metadata *extra, int extra_count)
+{
+	struct tensor *tensor = slab_tensors(&m->layout, slab, slabs);
 	struct metadata *metadata = NULL;
-	char sum[33], V[16], *options = options_json(&m->options);
-	for (int i = 0; i < layout_count(&m->layout); i++)
-		arrput(tensor, tensor_of(&m->layout.parameter[i], m->value));
+	char sum[33], meta[33], V[16], *options = options_json(&m->options);
 	checksum(tensor, (int)arrlen(tensor), sum);
 	snprintf(V, sizeof V, "%d", m->V);
-	const struct metadata own[] = { { "format", FORMAT }, { "options", options }, { "rope_layout", "adjacent" },
-					{ "vocabulary", V },  { "xxh3_128", sum } };
+	const struct metadata own[] = { { "format", format }, { "options", options }, { "rope_layout", "adjacent" },
+					{ "vocabulary", V },  { SUM_KEY, sum } };
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		arrput(metadata, own[i]);
 	for (int i = 0; i < extra_count; i++)
 		arrput(metadata, extra[i]);
+	metadata_sum(metadata, (int)arrlen(metadata), meta);
+	arrput(metadata, ((struct metadata){ METADATA_SUM_KEY, meta }));
 	struct err e = safetensors_write(path, tensor, (int)arrlen(tensor), metadata, (int)arrlen(metadata));
-	arrfree(tensor);
+	slab_tensors_free(tensor);
 	arrfree(metadata);
 	free(options);
 	return e;
+}
+
+struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count)
+{
+	const struct weights_slab values = { "", m->value };
+	return weights_write_slabs(m, &values, 1, FORMAT, path, extra, extra_count);
 }
 
 bool weights_ours(const struct safetensors *file)
@@ -109,15 +169,35 @@ static struct err options_of(const json_t *object, struct model_options *options
 	return OK;
 }
 
+/* Files of earlier versions have no sum of their metadata. */
+static struct err check_metadata(const struct safetensors *file)
+{
+	char sum[33];
+	const char *written = safetensors_metadata(file, METADATA_SUM_KEY);
+	metadata_sum(file->metadata, file->metadata_count, sum);
+	if (!written || !strcmp(written, sum))
+		return OK;
+	return err_usage(CHANGED, "its metadata have the checksum %s, and %s was written", sum, written);
+}
+
 struct err weights_options(const struct safetensors *file, struct model_options *options, int *V)
+{
+	return weights_format_options(file, FORMAT, options, V);
+}
+
+struct err weights_format_options(const struct safetensors *file, const char *wanted, struct model_options *options,
+				  int *V)
 {
 	const char *format = safetensors_metadata(file, "format"), *text = safetensors_metadata(file, "options");
 	const char *vocabulary = safetensors_metadata(file, "vocabulary"),
 		   *layout = safetensors_metadata(file, "rope_layout");
 	int64_t tokens;
-	if (!format || strcmp(format, FORMAT))
-		return err_usage("It was written by another version of the program.", "format %s where %s is read",
-				 format ? format : "none", FORMAT);
+	if (!format || strcmp(format, wanted))
+		return err_usage(format && strstr(format, "checkpoint") ?
+				 "It is for `ropewalk train --resume`; the run's model is model.safetensors." :
+				 "It was written by another version of the program.",
+				 "format %.40s where %s is read", format ? format : "none", wanted);
+	TRY(check_metadata(file));
 	if (!layout || strcmp(layout, "adjacent"))
 		return err_usage(NULL, "rope_layout %s where adjacent pairs are read", layout ? layout : "none");
 	if (!vocabulary || !text_to_integer(vocabulary, &tokens) || tokens < 1 || tokens > 1 << 24)
@@ -179,12 +259,12 @@ static const struct tensor *find(const struct safetensors *file, const char *pre
 	return first;
 }
 
-static struct err fill(struct model *m, const struct safetensors *file, const char *prefix, bool exact,
-		       const struct tensor ***used)
+static struct err fill(const struct layout *l, real *value, const struct safetensors *file, const char *prefix,
+		       bool exact, const struct tensor ***used)
 {
-	for (int i = 0; i < layout_count(&m->layout); i++) {
-		const struct parameter *p = &m->layout.parameter[i];
-		struct tensor want = tensor_of(p, m->value);
+	for (int i = 0; i < layout_count(l); i++) {
+		const struct parameter *p = &l->parameter[i];
+		struct tensor want = tensor_of(p, value);
 		const struct tensor *t = find(file, prefix, p->name, !exact, &want);
 		char have[128], need[128];
 		if (!t)
@@ -196,7 +276,7 @@ static struct err fill(struct model *m, const struct safetensors *file, const ch
 			return err_usage("Do width, heads, hidden, layers and train_length fit the file?",
 					 "tensor %s is %s where the options ask for %s", t->name, have, need);
 		}
-		TRY(tensor_to_real(t, m->value + p->offset));
+		TRY(tensor_to_real(t, value + p->offset));
 		arrput(*used, t);
 	}
 	return OK;
@@ -228,25 +308,50 @@ static struct err check_sum(const struct safetensors *file, const struct tensor 
 {
 	struct tensor *tensor = NULL;
 	char sum[33];
-	const char *written = safetensors_metadata(file, "xxh3_128");
+	const char *written = safetensors_metadata(file, SUM_KEY);
 	for (int i = 0; i < (int)arrlen(used); i++)
 		arrput(tensor, *used[i]);
 	checksum(tensor, (int)arrlen(tensor), sum);
 	arrfree(tensor);
 	if (written && !strcmp(written, sum))
 		return OK;
-	return err_usage("The file was changed or damaged after it was written.",
-			 "its data have the checksum %s, and %s was written", sum, written ? written : "none");
+	return err_usage(CHANGED, "its data have the checksum %s, and %s was written", sum, written ? written : "none");
 }
 
 struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix,
 			bool exact, struct text_builder *ignored)
 {
 	const struct tensor **used = NULL;
-	struct err e = fill(m, file, prefix, exact, &used);
+	struct err e = fill(&m->layout, m->value, file, prefix, exact, &used);
 	if (!e.code)
 		e = check_rest(file, used, exact, ignored);
 	if (!e.code && exact)
+		e = check_sum(file, used);
+	arrfree(used);
+	return err_at(e, "%s", path);
+}
+
+/* A checkpoint continues in the arithmetic it was made in: rounding it would give other numbers. */
+static struct err check_real(const struct tensor *t)
+{
+	if (t->dtype == REAL_DTYPE)
+		return OK;
+	return err_usage("ropewalk and ropewalk-double each continue their own runs.", "tensor %s is %s, not %s",
+			 t->name, dtype_name(t->dtype), dtype_name(REAL_DTYPE));
+}
+
+struct err weights_fill_slabs(const struct model *m, const struct safetensors *file, const char *path,
+			      const struct weights_slab *slab, int slabs)
+{
+	const struct tensor **used = NULL;
+	struct err e = OK;
+	for (int i = 0; i < slabs && !e.code; i++)
+		e = fill(&m->layout, slab[i].value, file, slab[i].prefix, true, &used);
+	for (int i = 0; i < arrlen(used) && !e.code; i++)
+		e = check_real(used[i]);
+	if (!e.code)
+		e = check_rest(file, used, true, NULL);
+	if (!e.code)
 		e = check_sum(file, used);
 	arrfree(used);
 	return err_at(e, "%s", path);

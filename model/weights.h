@@ -5,16 +5,31 @@
 #include "model/transformer.h"
 
 /* A model and a safetensors file. Ours carry metadata: "format" "ropewalk-1", "options" (a JSON object of texts, by
- * option name), "rope_layout" "adjacent", "vocabulary", and "xxh3_128" of the data. */
+ * option name), "rope_layout" "adjacent", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata" of all of these
+ * (XXH3-128 of each key and value with its zero byte, by key). */
 
 /* Writes atomically. `extra` metadata (may be NULL) is added: what data and training the model comes from. */
 struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count);
+
+/* Several slabs of one layout in one file, as a checkpoint has them: the tensors of a slab are named `prefix` and then as
+ * in the layout; `format` takes the place of "ropewalk-1". They are read back exactly: every tensor in its shape and in
+ * the dtype of `real`, none beside them, and the checksum must agree. */
+struct weights_slab {
+	const char *prefix;
+	real *value;
+};
+struct err weights_write_slabs(const struct model *m, const struct weights_slab *slab, int slabs, const char *format,
+			       const char *path, const struct metadata *extra, int extra_count);
+struct err weights_fill_slabs(const struct model *m, const struct safetensors *file, const char *path,
+			      const struct weights_slab *slab, int slabs);
 
 /* Does the file carry our metadata? */
 bool weights_ours(const struct safetensors *file);
 
 /* The options a file of ours was written with. */
 struct err weights_options(const struct safetensors *file, struct model_options *options, int *V);
+struct err weights_format_options(const struct safetensors *file, const char *format, struct model_options *options,
+				  int *V);
 
 /* Fills an open model from the file's tensors, named `prefix` (may be "") and then as in the layout, or by one of the
  * accepted other names (pos_emb.weight, t5.table, t5.layers.N.table). Every tensor of the layout must be there in its

@@ -162,6 +162,29 @@ struct err config_at(const struct config *c, const char *name, struct err e)
 	return given ? at_place(e, given->from) : e;
 }
 
+static void inherit_row(struct config *c, unsigned list, const struct option *row, const struct config *from)
+{
+	void *mine = config_list(c, list);
+	const void *theirs = config_list_const(from, list);
+	if (row->kind != OPTION_METHOD) {
+		option_put(row, mine, option_get(row, theirs));
+		return;
+	}
+	struct method *m = method_field(row, mine);
+	*m = *method_field_const(row, theirs);
+	/* So that a flag of the method counts, as it does beside a method's name alone. */
+	m->given = 0;
+}
+
+void config_inherit(struct config *c, unsigned lists, const struct config *from)
+{
+	for (int i = 0; i < LISTS; i++)
+		for (const struct option *o = lists & (1u << i) ? option_rows(&c->scope, 1u << i) : NULL; o && o->name;
+		     o++)
+			if (!config_given(c, o->name))
+				inherit_row(c, 1u << i, o, from);
+}
+
 /* The flag for an option of a method of `family`: its own (METHOD_OPTION) before the shared one. Marks both as used. */
 static const struct config_flag *flag_for(struct config *c, family_at family, const struct entry *entry,
 					  const struct option *option)

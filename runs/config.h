@@ -63,6 +63,9 @@ bool config_given(const struct config *c, const char *name);
 /* Puts before an error the place where that option was given, if it was in a file. */
 struct err config_at(const struct config *c, const char *name, struct err e);
 
+/* Options of these lists that were not given take the values of another config, before config_finish. */
+void config_inherit(struct config *c, unsigned lists, const struct config *from);
+
 /* Does this name belong to a switch, which takes no word of its own? */
 bool config_is_switch(const struct config *c, const char *name);
 

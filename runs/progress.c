@@ -1,5 +1,7 @@
 #include "runs/progress.h"
 
+#include "runs/stop.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,9 +58,10 @@ void progress_show(struct progress *p, double share, const char *format, ...)
 	fflush(stderr);
 }
 
-void progress_tokens(void *progress, int64_t done, int64_t total)
+struct err progress_tokens(void *progress, int64_t done, int64_t total)
 {
 	progress_show(progress, (double)done / (double)total, "%" PRId64 " of %" PRId64 " tokens", done, total);
+	return done < total ? stop_error() : OK;
 }
 
 void progress_end(struct progress *p)

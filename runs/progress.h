@@ -1,6 +1,8 @@
 #ifndef ROPEWALK_PROGRESS_H
 #define ROPEWALK_PROGRESS_H
 
+#include "model/base/err.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,8 +25,9 @@ void progress_start(struct progress *p, const char *what);
 /* Shows "WHAT: NOTE, REMAINING left" if enough time has passed since the last; share is 0 .. 1 of the work. */
 void progress_show(struct progress *p, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same by tokens, as evaluations report them; `progress` is a struct progress. */
-void progress_tokens(void *progress, int64_t done, int64_t total);
+/* The same by tokens, as evaluations report them; `progress` is a struct progress. An error if the work is to stop
+ * before its end (stop_error). */
+struct err progress_tokens(void *progress, int64_t done, int64_t total);
 
 /* Would progress_show print now? Saves making the note. */
 bool progress_due(const struct progress *p);

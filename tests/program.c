@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char program[PATH_MAX], folder[32];
+static char program[PATH_MAX], folder[256];
 
 #define NOBODY 65534
 
@@ -25,13 +25,14 @@ void program_start(void)
 	const char *given = getenv("ROPEWALK");
 	if (!realpath(given ? given : "build/ropewalk", program))
 		fail_msg("%s: build it first", given ? given : "build/ropewalk");
-	strcpy(folder, "/tmp/ropewalk-run-XXXXXX");
+	const char *below = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%s/ropewalk-run-XXXXXX", below ? below : "/tmp");
 	assert_non_null(mkdtemp(folder));
 }
 
 void program_stop(void)
 {
-	char command[120];
+	char command[600];
 	snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", folder, folder);
 	assert_int_equal(system(command), 0);
 }
@@ -96,7 +97,7 @@ static _Noreturn void child(const char *path, const char **argv, const char *out
 
 static struct program_run run_words(const char *path, const char **argv, const char *stdout_path, bool nobody)
 {
-	char out[40], err[40];
+	char out[264], err[264];
 	int status;
 	snprintf(out, sizeof out, "%s.out", folder);
 	snprintf(err, sizeof err, "%s.err", folder);
@@ -178,8 +179,11 @@ static void list_folder(const char *path, struct text_builder *b)
 		struct stat s;
 		char *name = io_join(path, e->d_name);
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && !stat(name, &s)) {
-			text_add(b, "%s %lld %lld\n", name, (long long)s.st_size, (long long)s.st_mtime);
-			if (S_ISDIR(s.st_mode))
+			/* A lease comes and goes in a folder whose files stay as they are. */
+			bool is_folder = S_ISDIR(s.st_mode);
+			text_add(b, "%s %lld %lld\n", name, is_folder ? 0 : (long long)s.st_size,
+				 is_folder ? 0 : (long long)s.st_mtime);
+			if (is_folder)
 				list_folder(name, b);
 		}
 		free(name);

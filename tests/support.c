@@ -96,7 +96,7 @@ double json_number(const json_t *object, const char *key)
 int folder_make(char path[FOLDER_PATH])
 {
 	const char *below = getenv("TMPDIR");
-	snprintf(path, FOLDER_PATH, "%s/ropewalk-test-XXXXXX", below ? below : "/tmp");
+	snprintf(path, FOLDER_PATH, "%s/ropewalk-test-XXXXXX", below ? below : getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	return !mkdtemp(path);
 }
 

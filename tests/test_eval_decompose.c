@@ -387,12 +387,13 @@ static void test_threads(void **state)
 	setup_close(&s);
 }
 
-static void on_progress(void *data, int64_t done, int64_t total)
+static struct err on_progress(void *data, int64_t done, int64_t total)
 {
 	int64_t *last = data;
 	assert_int_equal(done, *last + LENGTH);
 	assert_int_equal(total, SEQUENCES * LENGTH);
 	*last = done;
+	return OK;
 }
 
 static void test_progress(void **state)

@@ -68,11 +68,12 @@ struct progress {
 	int calls;
 };
 
-static void on_progress(void *data, int64_t done, int64_t total)
+static struct err on_progress(void *data, int64_t done, int64_t total)
 {
 	struct progress *p = data;
 	p->done[p->calls++] = done;
 	p->total = total;
+	return OK;
 }
 
 /* Sequence by sequence through a transformer of its own: the same targets and, but for rounding, the same numbers. */

@@ -10,6 +10,7 @@
 
 /* Model files of our own that were changed after they were written: every one is refused. */
 
+#define METADATA_SUM "xxh3_128_metadata"
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 
 static char folder[FOLDER_PATH], model_path[300], other_path[300];
@@ -81,10 +82,13 @@ static struct tensor *tensor_named(struct contents *c, const char *name)
 	return NULL;
 }
 
-/* NULL takes the key away. */
+/* NULL takes the key away. The metadata's own checksum is another test's. */
 static void set_metadata(struct contents *c, const char *key, const char *value)
 {
 	int i = 0;
+	for (int k = 0; k < c->metadata_count; k++)
+		if (!strcmp(c->metadata[k].key, METADATA_SUM))
+			c->metadata[k] = c->metadata[--c->metadata_count];
 	while (i < c->metadata_count && strcmp(c->metadata[i].key, key))
 		i++;
 	assert_true(i < c->metadata_count);
@@ -226,6 +230,27 @@ static void test_kinds(void **state)
 	assert_refused(other_path, "checksum");
 }
 
+/* Whatever is changed in the metadata shows, also what is a legal value. */
+static void test_metadata_checksum(void **state)
+{
+	static const char *const key[] = { "options", "vocabulary", "xxh3_128", METADATA_SUM };
+	(void)state;
+	write_small("rope");
+	for (int i = 0; i < COUNT(key); i++) {
+		struct contents c;
+		load(&c, model_path);
+		char *changed = strdup(safetensors_metadata(&c.file, key[i]));
+		char *digit = changed + strcspn(changed, "0123456789");
+		*digit = *digit == '1' ? '2' : '1';
+		for (int k = 0; k < c.metadata_count; k++)
+			if (!strcmp(c.metadata[k].key, key[i]))
+				c.metadata[k].value = changed;
+		store(&c);
+		assert_refused(other_path, "its metadata have the checksum");
+		free(changed);
+	}
+}
+
 static void test_metadata(void **state)
 {
 	static const struct {
@@ -344,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_metadata_checksum),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_too_large),
 	};

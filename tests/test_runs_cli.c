@@ -178,7 +178,7 @@ static void test_damaged_files(void **state)
 
 	char *other = program_file("learned/config", &other_size);
 	program_put("alibi/config", other, other_size);
-	program_refuses("eval alibi --multiples=1", "other options than the config", NULL);
+	program_refuses("eval alibi --multiples=1", "encoding is alibi", "learned");
 	program_put("alibi/config", "layers = two\n", 13);
 	program_refuses("eval alibi --multiples=1", "alibi/config:1: layers", NULL);
 	program_put("alibi/record.json", "{", 1);

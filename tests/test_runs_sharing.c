@@ -364,10 +364,10 @@ static void test_full_disk(void **state)
 	assert_err(run_train(path, &m.g.cell[0].config, "", "train", &trained), ERR_FAILED, "disk");
 	assert_false(io_exists(path));
 	/* Room for one model, but not for both. */
-	space = 200000;
+	space = 400000;
 	assert_err(run(&m, false), ERR_FAILED, "training writes");
 	assert_false(io_exists(study));
-	space = 400000;
+	space = 4000000;
 	assert_ok(run(&m, false));
 	assert_int_equal(m.failed, 0);
 	/* What is finished needs no room. */

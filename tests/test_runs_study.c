@@ -415,14 +415,21 @@ static void set_status(const char *path, const char *status)
 	json_decref(record);
 }
 
-static void test_unfinished_is_trained_anew(void **state)
+/* From its checkpoint, which gives the model that the rows are of; without one from the start, and the rows go. */
+static void test_unfinished_goes_on(void **state)
 {
 	(void)state;
 	run_study(TINY, 1, 1);
-	char *path = only_cell(TINY);
+	char *path = only_cell(TINY), *checkpoint = io_join(path, "checkpoint-0000000002.safetensors");
 	set_status(path, "running");
+	assert_int_equal(run_study(TINY, 1, 0), 0);
+	assert_string_equal(run_folder_status(path), "finished");
+	set_status(path, "running");
+	assert_true(io_exists(checkpoint));
+	assert_ok(io_remove(checkpoint));
 	assert_int_equal(run_study(TINY, 1, 1), 0);
 	assert_string_equal(run_folder_status(path), "finished");
+	free(checkpoint);
 	free(path);
 }
 
@@ -509,7 +516,7 @@ int main(void)
 	const struct CMUnitTest runs[] = {
 		RUN_TEST(test_computes_only_what_is_missing),
 		RUN_TEST(test_writes_study_and_command),
-		RUN_TEST(test_unfinished_is_trained_anew),
+		RUN_TEST(test_unfinished_goes_on),
 		RUN_TEST(test_diverged_is_counted_and_kept),
 		RUN_TEST(test_diverges),
 		RUN_TEST(test_failure_stops_no_other),

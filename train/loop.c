@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a run holds: one slab each of gradients and moments, a batch, the activations. All of it is reserved before the
  * first step. */
@@ -18,7 +19,7 @@ struct training {
 	real *gradient, *m, *v;
 };
 
-static const char diverged_hint[] = "Lower --lr, lengthen --warmup, or clip harder (a smaller --clip).";
+const char training_diverged_hint[] = "Lower --lr, lengthen --warmup, or clip harder (a smaller --clip).";
 
 static struct batch_source source_of(const struct model_options *model, const struct data_options *data,
 				     const struct train_options *train)
@@ -50,37 +51,51 @@ static size_t slab_bytes(size_t reals)
 	return measure.used;
 }
 
-/* Of a model that is laid out but has no values. */
-static struct err activation_bytes(const struct model *m, const struct data_options *data,
-				   const struct train_options *train, size_t *bytes)
-{
-	struct batch_source source = source_of(&m->options, data, train);
-	struct batch first;
-	struct err e = batch_open(&source, 1, &first);
-	if (!e.code) {
-		struct transformer_request request = request_of(m, train, first.positions);
-		e = transformer_bytes(&request, bytes);
-	}
-	batch_close(&first);
-	return e;
-}
-
 static struct err plan_fits(const struct train_plan *p)
 {
 	struct arena sum = { 0 };
 	arena_take(&sum, p->slabs, 1);
 	arena_take(&sum, p->activations, 1);
 	arena_take(&sum, p->batch, 1);
-	size_t available = memory_available();
-	if (sum.used <= available)
+	if (sum.used <= memory_available())
 		return OK;
-	char need[32], slabs[32], activations[32], batch[32], have[32];
+	char need[32], slabs[32], activations[32], batch[32], have[MEMORY_AVAILABLE_TEXT];
 	return err_usage("Choose a smaller --batch, --train-length, --width or --layers.",
 			 "training needs %s (%zu parameters with gradients and moments %s, activations %s, batch %s), "
-			 "and %s are available",
+			 "and %s",
 			 memory_text(sum.used, need), p->parameters, memory_text(p->slabs, slabs),
 			 memory_text(p->activations, activations), memory_text(p->batch, batch),
-			 memory_text(available, have));
+			 memory_available_text(have));
+}
+
+static struct err measure(const struct model *m, const struct train_options *train, const double *positions,
+			  struct train_plan *out)
+{
+	struct transformer_request request = request_of(m, train, positions);
+	struct arena values = { 0 };
+	TRY(transformer_bytes(&request, &out->activations));
+	arena_take(&values, m->layout.size, sizeof(real));
+	arena_take(&values, slab_bytes(m->layout.size), 1);
+	out->parameters = m->layout.size;
+	out->slabs = values.used;
+	out->batch = batch_bytes((int)train->batch, (int)m->options.train_length);
+	return plan_fits(out);
+}
+
+/* Of a model that is laid out but has no values. The task's positions may be others than 0, 1, 2 ...; to make them
+ * takes memory too, so what does not fit with those is refused first. */
+static struct err measure_all(const struct model *m, const struct data_options *data, const struct train_options *train,
+			      struct train_plan *out)
+{
+	struct batch_source source = source_of(&m->options, data, train);
+	struct batch first;
+	TRY(task_of(source.task)->check(source.task, source.train_length, source.length));
+	TRY(measure(m, train, NULL, out));
+	struct err e = batch_open(&source, 1, &first);
+	if (!e.code)
+		e = measure(m, train, first.positions, out);
+	batch_close(&first);
+	return e;
 }
 
 struct err train_plan(const struct model_options *model, const struct data_options *data,
@@ -90,18 +105,15 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 	*out = (struct train_plan){ 0 };
 	struct err e = layout_build(model, m.V, &m.layout);
 	if (!e.code)
-		e = activation_bytes(&m, data, train, &out->activations);
-	if (!e.code) {
-		struct arena values = { 0 };
-		arena_take(&values, m.layout.size, sizeof(real));
-		arena_take(&values, slab_bytes(m.layout.size), 1);
-		out->parameters = m.layout.size;
-		out->slabs = values.used;
-		out->batch = batch_bytes((int)train->batch, (int)model->train_length);
-		e = plan_fits(out);
-	}
+		e = measure_all(&m, data, train, out);
 	layout_free(&m.layout);
 	return e;
+}
+
+static void clear_moments(struct training *t)
+{
+	memset(t->m, 0, t->model->layout.size * sizeof(real));
+	memset(t->v, 0, t->model->layout.size * sizeof(real));
 }
 
 static struct err open_parts(struct training *t, const struct data_options *data)
@@ -114,6 +126,7 @@ static struct err open_parts(struct training *t, const struct data_options *data
 	TRY(transformer_open(&request, &t->transformer));
 	TRY(arena_reserve(&t->slabs, slab_bytes(t->model->layout.size), "training"));
 	place_slabs(&t->slabs, t->model->layout.size, t);
+	clear_moments(t);
 	return OK;
 }
 
@@ -143,20 +156,32 @@ void training_close(struct training *t)
 	free(t);
 }
 
-static struct err loss_diverged(const struct step_report *r)
+struct training_state training_state(struct training *t)
 {
-	char loss[NUMBER_TEXT];
-	return err_diverged(diverged_hint, "step %lld: the loss is %s", (long long)r->step,
-			    number_to_text(r->loss, loss));
+	return (struct training_state){ t->model, t->m, t->v, &t->step, t->options->steps };
 }
 
-static struct err gradient_diverged(const struct training *t, const struct step_report *r)
+void training_begin(struct training *t)
 {
-	const struct parameter *p = gradient_not_finite(&t->model->layout, t->gradient);
-	if (p)
-		return err_diverged(diverged_hint, "step %lld: the gradient of %s is not finite", (long long)r->step,
-				    p->name);
-	return err_diverged(diverged_hint, "step %lld: the norm of the gradient is not finite", (long long)r->step);
+	const struct layout *l = &t->model->layout;
+	layout_initialise(l, (uint64_t)t->options->seed, t->model->value);
+	clear_moments(t);
+	t->step = 0;
+}
+
+/* With the gradient made, whatever the loss is: it tells where the trouble is. */
+static struct err diverged(const struct training *t, const struct step_report *r)
+{
+	char loss[NUMBER_TEXT], norm[NUMBER_TEXT];
+	const char *where = "the sum overflows", *what = "";
+	const struct parameter *value = gradient_not_finite(&t->model->layout, t->model->value);
+	const struct parameter *gradient = gradient_not_finite(&t->model->layout, t->gradient);
+	if (value || gradient) {
+		where = value ? value->name : gradient->name;
+		what = value ? "not finite: " : "not finite: the gradient of ";
+	}
+	return err_diverged(training_diverged_hint, "step %lld: loss %s, gradient norm %s; %s%s", (long long)r->step,
+			    number_to_text(r->loss, loss), number_to_text(r->grad_norm, norm), what, where);
 }
 
 /* Back into the encoding's domain. */
@@ -190,12 +215,10 @@ struct err training_step(struct training *t, struct step_report *r)
 		.lr = adamw_rate(o, step),
 		.tokens = (int64_t)b->count * b->source.length,
 	};
-	if (!isfinite(r->loss))
-		return loss_diverged(r);
 	transformer_backward(t->transformer, t->gradient);
 	r->grad_norm = gradient_norm(&t->model->layout, t->gradient);
-	if (!isfinite(r->grad_norm))
-		return gradient_diverged(t, r);
+	if (!isfinite(r->loss) || !isfinite(r->grad_norm))
+		return diverged(t, r);
 
 	double scale = o->clip > 0 && r->grad_norm > o->clip ? o->clip / r->grad_norm : 1;
 	adamw_update(&t->model->layout, o, step, scale, t->gradient, t->m, t->v, t->model->value);
@@ -204,18 +227,25 @@ struct err training_step(struct training *t, struct step_report *r)
 	return OK;
 }
 
+static struct err run_hooked(struct training *t, const struct train_hooks *hooks)
+{
+	if (hooks->start)
+		TRY(hooks->start(hooks->data, t));
+	while (t->step < t->options->steps) {
+		struct step_report report;
+		TRY(training_step(t, &report));
+		if (hooks->step)
+			TRY(hooks->step(hooks->data, t, &report));
+	}
+	return hooks->end ? hooks->end(hooks->data, t) : OK;
+}
+
 struct err train_run(struct model *m, const struct data_options *data, const struct train_options *train,
 		     const struct train_hooks *hooks)
 {
 	struct training *t;
 	TRY(training_open(m, data, train, &t));
-	struct err e = OK;
-	for (int64_t step = 0; !e.code && step < train->steps; step++) {
-		struct step_report report;
-		e = training_step(t, &report);
-		if (!e.code && hooks && hooks->step)
-			e = hooks->step(hooks->data, &report);
-	}
+	struct err e = run_hooked(t, hooks ? hooks : &(struct train_hooks){ 0 });
 	training_close(t);
 	return e;
 }

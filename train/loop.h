@@ -17,8 +17,13 @@ struct step_report {
 	int64_t tokens;      /* of the batch */
 };
 
+struct training;
+
+/* An error of a hook ends training. */
 struct train_hooks {
-	struct err (*step)(void *data, const struct step_report *report); /* after each step; an error stops training */
+	struct err (*start)(void *data, struct training *t); /* before the first step, to continue another training */
+	struct err (*step)(void *data, const struct training *t, const struct step_report *report); /* after each step */
+	struct err (*end)(void *data, const struct training *t); /* when all steps are done */
 	void *data;
 };
 
@@ -32,15 +37,29 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 
 /* Training step by step. The model (open, initialised) changes in place; it and the options must outlive the training.
  * training_close takes NULL too. */
-struct training;
 struct err training_open(struct model *m, const struct data_options *data, const struct train_options *train,
 			 struct training **out);
 struct err training_step(struct training *t, struct step_report *report); /* the next step */
 void training_close(struct training *t);
 
+/* What a training goes on from, between two steps; for checkpoints. */
+struct training_state {
+	struct model *model;
+	real *m, *v;    /* AdamW's moments, slabs of the model's layout */
+	int64_t *step;  /* steps done */
+	int64_t steps;  /* of the whole training */
+};
+struct training_state training_state(struct training *t);
+
+/* Back to the start: initial values by the seed, moments of zero, no step done. */
+void training_begin(struct training *t);
+
+extern const char training_diverged_hint[];
+
 /* Trains an open, initialised model (its values change in place). Batch b of step i is made of sequences
- * i batch + b of stream `train`. A loss or gradient that is not finite ends it with ERR_DIVERGED before the update,
- * naming step and tensor; the values are then those of the last good step. */
+ * i batch + b of stream `train`. A loss or gradient norm that is not finite ends it with ERR_DIVERGED before the
+ * update, naming step, loss, gradient norm and the first tensor that is not finite; the values are then those of the
+ * last good step. Steps begin after those that hooks->start has found done. */
 struct err train_run(struct model *m, const struct data_options *data, const struct train_options *train,
 		     const struct train_hooks *hooks);
 

@@ -30,6 +30,15 @@ BUILDER(err_usage, ERR_USAGE)
 BUILDER(err_failed, ERR_FAILED)
 BUILDER(err_diverged, ERR_DIVERGED)
 
+struct err err_stopped(int signal, const char *hint, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	struct err e = build((enum err_code)(ERR_STOPPED + signal), hint, format, list);
+	va_end(list);
+	return e;
+}
+
 struct err err_system(int error, const char *hint, const char *format, ...)
 {
 	va_list list;

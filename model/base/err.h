@@ -1,8 +1,15 @@
 #ifndef ROPEWALK_ERR_H
 #define ROPEWALK_ERR_H
 
-/* An error is a value, built where the facts are and printed by main alone. `code` is the program's exit code. */
-enum err_code { ERR_NONE = 0, ERR_FAILED = 1, ERR_USAGE = 2, ERR_DIVERGED = 3 };
+/* An error is a value, built where the facts are and printed by main alone. `code` is the program's exit code. To be
+ * stopped by a signal is one, too: 128 + its number. */
+enum err_code {
+	ERR_NONE = 0,
+	ERR_FAILED = 1,
+	ERR_USAGE = 2,
+	ERR_DIVERGED = 3,
+	ERR_STOPPED = 128, /* and above */
+};
 
 struct err {
 	enum err_code code;
@@ -17,6 +24,7 @@ struct err {
 struct err err_usage(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct err err_failed(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct err err_diverged(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct err err_stopped(int signal, const char *hint, const char *format, ...) __attribute__((format(printf, 3, 4)));
 struct err err_system(int error, const char *hint, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "prefix: " before the text of an error that lacks its place (a path, a line). */

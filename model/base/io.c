@@ -1,6 +1,7 @@
 #include "io.h"
 
 #include "arena.h"
+#include "io_seam.h"
 #include "text.h"
 
 #include <errno.h>
@@ -9,86 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-int (*io_fault)(const char *operation, const char *path);
 size_t (*io_space)(const char *folder);
-
-/* Some systems refuse more than 2 GB in one call. */
-#define CHUNK ((size_t)1 << 30)
-
-static bool faulty(const char *operation, const char *path)
-{
-	int error = io_fault ? io_fault(operation, path) : 0;
-	if (error)
-		errno = error;
-	return error;
-}
-
-static int try_open(const char *path, int flags)
-{
-	int fd;
-	do
-		fd = faulty("open", path) ? -1 : open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-	while (fd < 0 && errno == EINTR);
-	return fd;
-}
-
-static ssize_t try_read(int fd, const char *path, char *data, size_t size)
-{
-	ssize_t done;
-	do
-		done = faulty("read", path) ? -1 : read(fd, data, size < CHUNK ? size : CHUNK);
-	while (done < 0 && errno == EINTR);
-	return done;
-}
-
-/* Everything, in as few calls as the system allows; false with errno. */
-static bool try_write(int fd, const char *path, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t done = faulty("write", path) ? -1 : write(fd, data, size < CHUNK ? size : CHUNK);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done == 0)
-			errno = EIO;
-		if (done <= 0)
-			return false;
-		data += done;
-		size -= (size_t)done;
-	}
-	return true;
-}
-
-static bool try_fsync(int fd, const char *path)
-{
-	int failed;
-	do
-		failed = faulty("fsync", path) ? -1 : fsync(fd);
-	while (failed && errno == EINTR);
-	return !failed;
-}
-
-/* The descriptor is gone in any case, also where close reports an error; an interrupted close has closed. */
-static bool try_close(int fd, const char *path)
-{
-	bool fault = faulty("close", path);
-	int error = errno;
-	if (fault) {
-		close(fd);
-		errno = error;
-		return error == EINTR;
-	}
-	return !close(fd) || errno == EINTR;
-}
-
-static bool try_unlink(const char *path)
-{
-	return !faulty("unlink", path) && !unlink(path);
-}
 
 /* What the user can do about it; NULL where nothing general can be said. */
 static const char *advice(int error)
@@ -118,8 +44,7 @@ static const char *advice(int error)
 	}
 }
 
-/* A path that leads nowhere is the user's mistake, all else the machine's. */
-static struct err failure(int error, const char *path, const char *what)
+struct err io_failure(int error, const char *path, const char *what)
 {
 	struct err e = err_system(error, advice(error), "%.400s: %s", path, what);
 	if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG)
@@ -140,12 +65,12 @@ static struct err open_file(const char *path, int flags, const char *what, int *
 	*fd = -1;
 	if (!stat(path, &status) && !S_ISREG(status.st_mode))
 		return not_a_file(path, what, status.st_mode);
-	*fd = try_open(path, flags | O_NONBLOCK);
+	*fd = seam_open(path, flags | O_NONBLOCK);
 	if (*fd < 0)
-		return failure(errno, path, what);
+		return io_failure(errno, path, what);
 	struct err e = OK;
 	if (fstat(*fd, &status))
-		e = failure(errno, path, what);
+		e = io_failure(errno, path, what);
 	else if (!S_ISREG(status.st_mode))
 		e = not_a_file(path, what, status.st_mode);
 	else
@@ -165,9 +90,9 @@ static struct err read_all(int fd, const char *path, char **data, size_t size)
 				  "%.400s: cannot be read: it takes %s of memory, and %s are available", path,
 				  memory_text(size, need), memory_text(available, have));
 	while (done < size) {
-		ssize_t got = try_read(fd, path, *data + done, size - done);
+		ssize_t got = seam_read(fd, path, *data + done, size - done);
 		if (got < 0)
-			return failure(errno, path, "cannot be read");
+			return io_failure(errno, path, "cannot be read");
 		if (got == 0)
 			return err_failed("Try again when no other program writes to it.",
 					  "%.400s: cannot be read: it became shorter meanwhile", path);
@@ -184,8 +109,8 @@ struct err io_read(const char *path, char **data, size_t *size)
 	*size = 0;
 	TRY(open_file(path, O_RDONLY, "cannot be read", &fd, size));
 	struct err e = read_all(fd, path, data, *size);
-	if (!try_close(fd, path) && !e.code)
-		e = failure(errno, path, "cannot be read");
+	if (!seam_close(fd, path) && !e.code)
+		e = io_failure(errno, path, "cannot be read");
 	if (e.code) {
 		free(*data);
 		*data = NULL;
@@ -215,7 +140,7 @@ static int open_temporary(const char *folder, char **path)
 		char name[64];
 		snprintf(name, sizeof name, ".ropewalk-%ld-%u.tmp", (long)getpid(), atomic_fetch_add(&counter, 1));
 		*path = io_join(folder, name);
-		int fd = try_open(*path, O_WRONLY | O_CREAT | O_EXCL);
+		int fd = seam_open(*path, O_WRONLY | O_CREAT | O_EXCL);
 		if (fd >= 0 || errno != EEXIST || attempt == 1000)
 			return fd;
 		free(*path);
@@ -225,30 +150,32 @@ static int open_temporary(const char *folder, char **path)
 /* Some file systems have nothing to sync in a folder and say so with EINVAL. */
 static bool sync_folder(int fd, const char *folder)
 {
-	return try_fsync(fd, folder) || errno == EINVAL;
+	return seam_fsync(fd, folder) || errno == EINVAL;
 }
 
 /* The temporary file, complete and on disk; false with errno. */
-static bool fill_temporary(int fd, const char *temporary, const void *data, size_t size)
+static bool fill_temporary(int fd, const char *temporary, const struct io_part *part, int parts)
 {
-	bool filled = try_write(fd, temporary, data, size) && try_fsync(fd, temporary);
+	bool filled = true;
+	for (int i = 0; i < parts && filled; i++)
+		filled = seam_write(fd, temporary, part[i].data, part[i].size);
+	filled = filled && seam_fsync(fd, temporary);
 	int error = errno;
-	bool closed = try_close(fd, temporary);
+	bool closed = seam_close(fd, temporary);
 	if (!filled)
 		errno = error;
 	return filled && closed;
 }
 
 /* false with errno; the temporary file is gone in any case. */
-static bool replace(const char *path, const char *folder, const void *data, size_t size)
+static bool replace(const char *path, const char *folder, const struct io_part *part, int parts)
 {
 	char *temporary;
 	int fd = open_temporary(folder, &temporary);
-	bool done = fd >= 0 && fill_temporary(fd, temporary, data, size) && !faulty("rename", path) &&
-		    !rename(temporary, path);
+	bool done = fd >= 0 && fill_temporary(fd, temporary, part, parts) && seam_rename(temporary, path);
 	int error = errno;
 	if (fd >= 0 && !done)
-		try_unlink(temporary);
+		seam_unlink(temporary);
 	free(temporary);
 	errno = error;
 	return done;
@@ -256,20 +183,40 @@ static bool replace(const char *path, const char *folder, const void *data, size
 
 struct err io_write(const char *path, const void *data, size_t size)
 {
+	const struct io_part whole = { data, size };
+	return io_write_parts(path, &whole, 1);
+}
+
+/* Interrupted signal after signal, and no longer believed to succeed. */
+enum { INTERRUPTIONS = 100 };
+
+/* A file whose fsync was interrupted is not asked again: another takes its place. */
+static bool replace_in_the_end(const char *path, const char *folder, const struct io_part *part, int parts)
+{
+	bool done;
+	int attempt = 0;
+	do
+		done = replace(path, folder, part, parts);
+	while (!done && errno == EINTR && ++attempt < INTERRUPTIONS);
+	return done;
+}
+
+struct err io_write_parts(const char *path, const struct io_part *part, int parts)
+{
 	struct stat status;
 	if (!stat(path, &status) && !S_ISREG(status.st_mode))
 		return not_a_file(path, "cannot be written", status.st_mode);
 	char *folder = folder_of(path);
 	/* The folder is opened first, so that nearly all that can fail does so while the old content stands. */
-	int fd = try_open(folder, O_RDONLY | O_DIRECTORY);
-	bool done = fd >= 0 && replace(path, folder, data, size) && sync_folder(fd, folder);
+	int fd = seam_open(folder, O_RDONLY | O_DIRECTORY);
+	bool done = fd >= 0 && replace_in_the_end(path, folder, part, parts) && sync_folder(fd, folder);
 	int error = errno;
-	if (fd >= 0 && !try_close(fd, folder) && done) {
+	if (fd >= 0 && !seam_close(fd, folder) && done) {
 		error = errno;
 		done = false;
 	}
 	free(folder);
-	return done ? OK : failure(error, path, "cannot be written");
+	return done ? OK : io_failure(error, path, "cannot be written");
 }
 
 struct err io_writable(const char *path)
@@ -279,15 +226,15 @@ struct err io_writable(const char *path)
 	if (there && !S_ISREG(status.st_mode))
 		return not_a_file(path, "cannot be written", status.st_mode);
 	if (!there && (errno != ENOENT || !*path))
-		return failure(errno, path, "cannot be written");
+		return io_failure(errno, path, "cannot be written");
 	char *folder = folder_of(path);
-	int fd = try_open(folder, O_RDONLY | O_DIRECTORY);
+	int fd = seam_open(folder, O_RDONLY | O_DIRECTORY);
 	bool reached = fd >= 0 && !access(folder, W_OK | X_OK);
 	int error = errno;
 	if (fd >= 0)
-		try_close(fd, folder);
+		seam_close(fd, folder);
 	free(folder);
-	return reached ? OK : failure(error, path, "cannot be written");
+	return reached ? OK : io_failure(error, path, "cannot be written");
 }
 
 struct err io_append(const char *path, const void *data, size_t size)
@@ -295,13 +242,29 @@ struct err io_append(const char *path, const void *data, size_t size)
 	int fd;
 	size_t old;
 	TRY(open_file(path, O_WRONLY | O_APPEND | O_CREAT, "cannot be written", &fd, &old));
-	bool done = try_write(fd, path, data, size);
+	bool done = seam_write(fd, path, data, size);
 	int error = errno;
-	if (!try_close(fd, path) && done) {
+	if (!seam_close(fd, path) && done) {
 		error = errno;
 		done = false;
 	}
-	return done ? OK : failure(error, path, "cannot be written");
+	return done ? OK : io_failure(error, path, "cannot be written");
+}
+
+struct err io_sync(const char *path)
+{
+	int fd;
+	size_t size;
+	if (!io_exists(path))
+		return OK;
+	TRY(open_file(path, O_WRONLY | O_APPEND, "cannot be written", &fd, &size));
+	bool done = seam_fsync(fd, path);
+	int error = errno;
+	if (!seam_close(fd, path) && done) {
+		error = errno;
+		done = false;
+	}
+	return done ? OK : io_failure(error, path, "cannot be written");
 }
 
 /* One folder whose parent exists. Another process may make it at the same time. */
@@ -309,11 +272,11 @@ static struct err make_one(const char *path)
 {
 	if (io_is_folder(path))
 		return OK;
-	if (!faulty("mkdir", path) && !mkdir(path, 0777))
+	if (seam_mkdir(path))
 		return OK;
 	int error = errno;
 	if (error != EEXIST)
-		return failure(error, path, "cannot be made a folder");
+		return io_failure(error, path, "cannot be made a folder");
 	if (io_is_folder(path))
 		return OK;
 	return err_usage("Choose another name, or move what is there.",
@@ -334,25 +297,6 @@ struct err io_make_folder(const char *path)
 		e = make_one(path);
 	text_builder_free(&b);
 	return e;
-}
-
-struct err io_lock(const char *folder, int *lock)
-{
-	*lock = try_open(folder, O_RDONLY | O_DIRECTORY);
-	if (*lock < 0)
-		return failure(errno, folder, "cannot be locked");
-	if (!flock(*lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
-		return OK;
-	close(*lock);
-	*lock = -1;
-	return err_failed("Wait until it has finished, or choose another folder.",
-			  "%.400s: another process of ropewalk is at work there", folder);
-}
-
-void io_unlock(int lock)
-{
-	if (lock >= 0)
-		close(lock);
 }
 
 /* Some file systems know no sizes and say that they have no blocks at all. */
@@ -400,7 +344,24 @@ bool io_is_folder(const char *path)
 
 struct err io_remove(const char *path)
 {
-	return try_unlink(path) || errno == ENOENT ? OK : failure(errno, path, "cannot be removed");
+	return seam_unlink(path) || errno == ENOENT ? OK : io_failure(errno, path, "cannot be removed");
+}
+
+struct err io_rename(const char *from, const char *to)
+{
+	return seam_rename(from, to) ? OK : io_failure(errno, from, "cannot be renamed");
+}
+
+struct err io_list(const char *folder, char ***name, int *count)
+{
+	*count = 0;
+	*name = seam_list(folder, count);
+	return *name ? OK : io_failure(errno, folder, "cannot be listed");
+}
+
+void io_names_free(char **name, int count)
+{
+	seam_names_free(name, count);
 }
 
 char *io_join(const char *folder, const char *name)

@@ -366,46 +366,49 @@ static struct err add_tensors(json_t *header, const void **list, int count, int6
 	return OK;
 }
 
-/* The whole file in fresh memory. */
-static struct err assemble(const char *header, const void **list, int count, int64_t data_size, char **file,
-			   size_t *size)
+/* The header with its length before it, in fresh memory. */
+static struct err frame(const char *header, struct io_part *out)
 {
 	size_t text = strlen(header);
 	uint64_t length = aligned(text);
 	BUG_IF(length > HEADER_MOST, "a header of %" PRIu64 " bytes", length);
-	*size = LENGTH_BYTES + length + (size_t)data_size;
-	char *to = *file = malloc(*size);
+	char *to = malloc(LENGTH_BYTES + length);
 	if (!to)
-		return err_failed("Choose a smaller model or length.", "no memory for a file of %zu bytes", *size);
+		return err_failed(NULL, "no memory for the header");
 	memcpy(to, &length, LENGTH_BYTES);
 	memcpy(to + LENGTH_BYTES, header, text);
 	memset(to + LENGTH_BYTES + text, ' ', length - text);
-	to += LENGTH_BYTES + length;
-	for (int i = 0; i < count; i++) {
-		const struct tensor *t = list[i];
-		size_t bytes = (size_t)tensor_items(t) * dtype_size(t->dtype);
-		if (bytes)
-			memcpy(to, t->data, bytes);
-		to += bytes;
-	}
+	*out = (struct io_part){ to, LENGTH_BYTES + length };
 	return OK;
+}
+
+/* The header, then the tensors where they stand. */
+static struct err write_parts(const char *path, const char *header, const void **list, int count)
+{
+	struct io_part *part = calloc((size_t)count + 1, sizeof *part);
+	struct err e = part ? frame(header, &part[0]) : err_failed(NULL, "no memory for the header");
+	for (int i = 0; i < count && !e.code; i++) {
+		const struct tensor *t = list[i];
+		part[i + 1] = (struct io_part){ t->data, (size_t)tensor_items(t) * dtype_size(t->dtype) };
+	}
+	e = e.code ? err_at(e, "%.300s", path) : io_write_parts(path, part, count + 1);
+	free(part ? (void *)(uintptr_t)part[0].data : NULL);
+	free(part);
+	return e;
 }
 
 static struct err write_sorted(const char *path, const void **tensor, int count, const void **metadata,
 			       int metadata_count, json_t *header)
 {
 	int64_t data_size = 0;
-	char *file = NULL;
-	size_t size = 0;
 	if (metadata_count)
 		TRY(err_at(add_metadata(header, metadata, metadata_count), "%.300s", path));
 	TRY(err_at(add_tensors(header, tensor, count, &data_size), "%.300s", path));
 	char *text = json_dumps(header, JSON_COMPACT);
-	struct err e = text ? assemble(text, tensor, count, data_size, &file, &size) :
-			      err_failed(NULL, "no memory for the header");
-	e = e.code ? err_at(e, "%.300s", path) : io_write(path, file, size);
+	if (!text)
+		return err_failed(NULL, "%.400s: no memory for the header", path);
+	struct err e = write_parts(path, text, tensor, count);
 	free(text);
-	free(file);
 	return e;
 }
 

@@ -15,7 +15,7 @@ struct watch {
 	int64_t memory;
 };
 
-static void after_lot(void *data, int64_t done, int64_t total)
+static struct err after_lot(void *data, int64_t done, int64_t total)
 {
 	struct watch *w = data;
 	w->last = clock_seconds();
@@ -26,6 +26,7 @@ static void after_lot(void *data, int64_t done, int64_t total)
 	w->done = done;
 	if (done == total)
 		w->memory = resident_now();
+	return OK;
 }
 
 static double seconds_a_token(const struct watch *w)

@@ -144,7 +144,7 @@ const struct command command_bench = {
 		"  ropewalk bench --layers=4 --width=128 --heads=4 --train-length=128 --batch=16 --vocab=64\n"
 		"  ropewalk bench --encodings=on --attention=on --format=json",
 	.lists = LIST_TRAINING | LIST_RUN | LIST_OWN,
-	.without = "steps|lr|lr_floor|warmup|beta1|beta2|adam_eps|weight_decay|clip|out|force",
+	.without = "steps|lr|lr_floor|warmup|beta1|beta2|adam_eps|weight_decay|clip|out|force|resume|save_every",
 	.own = own_rows,
 	.own_size = sizeof(struct bench_options),
 	.run = run,

@@ -2,6 +2,7 @@
 #include "runs/command/command.h"
 #include "runs/show/decompose_tables.h"
 #include "runs/show/format.h"
+#include "runs/stop.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -123,6 +124,7 @@ static struct err run(struct invocation *in)
 		e = decompose_set_check(&set);
 	if (!e.code)
 		e = command_start(c);
+	stop_catch();
 	if (!e.code)
 		e = decompose_set_run(&set);
 	if (!e.code)
@@ -146,7 +148,7 @@ const struct command command_decompose = {
 	.least = 1,
 	.most = INT_MAX,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "out|force|references|stream|multiples",
+	.without = "out|force|references|stream|multiples|resume|save_every",
 	.own = own_rows,
 	.own_size = sizeof(struct own),
 	.run = run,

@@ -2,6 +2,7 @@
 #include "runs/command/command.h"
 #include "runs/run/run_eval.h"
 #include "runs/run/run_folder.h"
+#include "runs/stop.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -75,12 +76,15 @@ static struct err evaluate(struct run_evaluation *e)
 	struct row *rows = NULL;
 	TRY(run_evaluate_check(e));
 	TRY(command_start(e->config));
+	stop_catch();
 	struct err error = run_evaluate(e, &rows);
 	if (own->format == EVAL_TEXT)
 		print_rows(rows);
 	else if (!error.code)
 		print_records(rows, (enum eval_format)own->format);
 	arrfree(rows);
+	if (stop_is(&error))
+		snprintf(error.hint, sizeof error.hint, "What is finished is kept: the same command goes on.");
 	return error;
 }
 
@@ -125,7 +129,7 @@ const struct command command_eval = {
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "out|references",
+	.without = "out|references|resume|save_every",
 	.own = own_rows,
 	.own_size = sizeof(struct eval_own),
 	.run = run,

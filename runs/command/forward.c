@@ -120,6 +120,22 @@ static void place_results(struct arena *a, const struct token_file *in, const st
 	r->gradient = gradients ? ARENA_TAKE(a, real, m->layout.size) : NULL;
 }
 
+/* Refuses what is too much, writing the file included, before anything large is reserved. */
+static struct err fits(const struct transformer_request *request, size_t results)
+{
+	struct arena all = { 0 };
+	size_t transformer;
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	TRY(transformer_bytes(request, &transformer));
+	arena_take(&all, transformer, 1);
+	arena_take(&all, results, 2);
+	if (all.used <= memory_available())
+		return OK;
+	return err_usage("Give fewer sequences at once, or shorter ones.",
+			 "forward: %d sequences of %d tokens need %s, and %s", request->B, request->T,
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
 static struct err compute(const struct forward_options *o, const struct token_file *in, const struct model *m,
 			  const struct method *scaling)
 {
@@ -129,7 +145,9 @@ static struct err compute(const struct forward_options *o, const struct token_fi
 	struct transformer_request request = { .model = m, .B = in->B, .T = in->T, .positions = in->positions,
 					       .scaling = scaling, .gradients = o->gradients };
 	place_results(&measure, in, m, o->gradients, &r);
-	struct err e = transformer_open(&request, &t);
+	struct err e = fits(&request, measure.used);
+	if (!e.code)
+		e = transformer_open(&request, &t);
 	if (!e.code)
 		e = arena_reserve(&memory, measure.used, "logits and gradients");
 	if (!e.code) {
@@ -202,7 +220,7 @@ const struct command command_forward = {
 	.least = 1,
 	.most = 1,
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,
-	.without = "out|force",
+	.without = "out|force|resume|save_every",
 	.own = own,
 	.own_size = sizeof(struct forward_options),
 	.run = run,

@@ -5,6 +5,7 @@
 #include "runs/command/command.h"
 #include "runs/preset.h"
 #include "runs/show/print.h"
+#include "runs/stop.h"
 #include "runs/study/locate.h"
 
 #include <stdio.h>
@@ -52,14 +53,19 @@ static struct err run_and_print(const struct invocation *in, const char *folder,
 {
 	const struct study_own *own = in->config.own;
 	struct study_job job = { .folder = folder, .study = s, .grid = g, .force = in->config.run.force,
-				 .threads = in->config.run.threads, .command_line = in->line };
+				 .threads = in->config.run.threads, .save_every = in->config.run.save_every,
+				 .command_line = in->line };
 	const struct print_study show = { folder, s, g };
 	int failed;
 	TRY(print_options_check(&in->config, &own->print));
 	TRY(print_check(&show, &own->print));
 	TRY(study_folder_check(folder));
 	TRY(command_start(&in->config));
-	TRY(study_run(&job, &failed));
+	stop_catch();
+	struct err e = study_run(&job, &failed);
+	if (stop_is(&e))
+		snprintf(e.hint, sizeof e.hint, "What is finished is kept. It goes on with: %.400s", in->line);
+	TRY(e);
 	TRY(print_studies(&show, 1, &own->print));
 	if (!failed)
 		return OK;
@@ -109,6 +115,7 @@ const struct command command_study = {
 	.word_at = preset_at,
 	.or_file = true,
 	.lists = LIST_TRAINING | LIST_EVAL | LIST_RUN | LIST_OWN,
+	.without = "resume",
 	.own = own_rows,
 	.own_size = sizeof(struct study_own),
 	.set = set,

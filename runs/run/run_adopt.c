@@ -1,6 +1,7 @@
 #include "runs/run/run_adopt.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
 #include "runs/run/run_train.h"
@@ -11,7 +12,7 @@
 /* What a finished run has to give. */
 struct source {
 	const char *folder;
-	int lock;
+	struct lease *lock;
 	struct model model;
 	json_t *record;
 	struct file {
@@ -56,14 +57,14 @@ static void source_close(struct source *s)
 	json_decref(s->record);
 	free(s->log[0].data);
 	free(s->log[1].data);
-	io_unlock(s->lock);
+	lease_release(s->lock);
 }
 
 /* Locked, so that nobody trains it anew while it is copied. */
 static struct err source_open(const char *folder, const struct config *c, struct source *s)
 {
-	*s = (struct source){ .folder = folder, .lock = -1, .log = { { .name = RUN_LOG }, { .name = RUN_TIMING } } };
-	struct err e = io_lock(folder, &s->lock);
+	*s = (struct source){ .folder = folder, .log = { { .name = RUN_LOG }, { .name = RUN_TIMING } } };
+	struct err e = lease_take(folder, &s->lock);
 	if (!e.code)
 		e = read_source(c, s);
 	if (e.code)
@@ -106,16 +107,16 @@ static struct err write_run(const char *path, const struct config *c, const char
 
 static struct err write_locked(const char *path, const struct config *c, const char *command_line, struct source *s)
 {
-	int lock;
+	struct lease *lock;
 	TRY(run_train_check(c, NULL));
 	TRY(run_folder_check(path, c->run.force));
 	TRY(run_model_fits(path, run_model_space(c, s->model.layout.size)));
 	TRY(io_make_folder(path));
-	TRY(io_lock(path, &lock));
+	TRY(lease_take(path, &lock));
 	struct err e = write_run(path, c, command_line, s);
 	if (e.code)
 		run_record_update(path, json_pack("{s:s, s:s}", "status", "failed", "error", e.text));
-	io_unlock(lock);
+	lease_release(lock);
 	return e;
 }
 

@@ -1,6 +1,7 @@
 #include "runs/run/run_eval.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
@@ -69,9 +70,46 @@ static struct err outline(const struct config *c, struct model *m)
 	return layout_build(&m->options, m->V, &m->layout);
 }
 
+/* What a scored sequence takes in a table's rows and as text, with room to grow, while a table is made. */
+#define SEQUENCE_BYTES (2 * sizeof(struct sequence_row) + 256)
+
+/* Rows of all lengths of a table are there at once, and of all scalings what is compared. */
+static struct err rows_fit(const struct run_evaluation *e)
+{
+	const char *ignored[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&e->config->data.task), ignored);
+	size_t row = SEQUENCE_BYTES + (size_t)e->scalings * sizeof(struct eval_tally);
+	struct arena all = { 0 };
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
+	if (all.used <= memory_available())
+		return OK;
+	return err_usage("Choose fewer --sequences.",
+			 "the tables of %" PRId64 " sequences at %d length%s need %s, and %s",
+			 e->config->eval.sequences, e->lengths, e->lengths > 1 ? "s" : "",
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
+struct err run_evaluate_fits(const struct run_evaluation *e)
+{
+	struct model m;
+	struct err error = outline(e->config, &m);
+	if (!error.code)
+		error = rows_fit(e);
+	for (int s = 0; s < e->scalings && !error.code; s++)
+		for (int l = 0; l < e->lengths && !error.code; l++) {
+			struct eval_request request = request_of(e, &m, s, l);
+			error = err_at(eval_check_size(&request), "%s at length %d", label_of(&e->scaling[s]),
+				       e->length[l]);
+		}
+	layout_free(&m.layout);
+	return error;
+}
+
 struct err run_evaluate_check(const struct run_evaluation *e)
 {
 	struct model m;
+	TRY(e->skip ? rows_fit(e) : run_evaluate_fits(e));
 	struct err error = outline(e->config, &m);
 	for (int s = 0; s < e->scalings && !error.code && !e->skip; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++)
@@ -373,7 +411,7 @@ static struct err evaluate_scaling(const struct run_evaluation *e, struct work *
 	return error.code ? error : written;
 }
 
-static struct err evaluate_locked(const struct run_evaluation *e, struct row **rows)
+static struct err evaluate_locked(const struct run_evaluation *e, const struct lease *lease, struct row **rows)
 {
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
@@ -381,8 +419,11 @@ static struct err evaluate_locked(const struct run_evaluation *e, struct row **r
 	json_decref(record);
 	struct work w = { 0 };
 	struct err error = OK;
-	for (int s = 0; s < e->scalings && !error.code; s++)
-		error = evaluate_scaling(e, &w, s, rows);
+	for (int s = 0; s < e->scalings && !error.code; s++) {
+		error = lease_check(lease);
+		if (!error.code)
+			error = evaluate_scaling(e, &w, s, rows);
+	}
 	for (ptrdiff_t i = 0; i < arrlen(w.done); i++)
 		eval_result_free(&w.done[i].result);
 	arrfree(w.done);
@@ -392,10 +433,10 @@ static struct err evaluate_locked(const struct run_evaluation *e, struct row **r
 
 struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 {
-	int lock;
+	struct lease *lease;
 	TRY(run_evaluate_check(e));
-	TRY(io_lock(e->folder, &lock));
-	struct err error = evaluate_locked(e, rows);
-	io_unlock(lock);
+	TRY(lease_take(e->folder, &lease));
+	struct err error = evaluate_locked(e, lease, rows);
+	lease_release(lease);
 	return error;
 }

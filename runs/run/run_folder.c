@@ -1,11 +1,13 @@
 #include "runs/run/run_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
+#include "runs/run/run_checkpoint.h"
+#include "runs/run/run_origin.h"
 #include "runs/version.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +16,9 @@
 #include <time.h>
 #include <xxhash.h>
 
-#define TEMPORARY ".ropewalk-*.tmp" /* what a process that was killed while it wrote has left */
-
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
-static const char *const run_files[] = { TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
-					 "eval-*.csv", "tune-*.csv" };
+static const char *const run_files[] = { IO_TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
+					 "eval-*.csv", "tune-*.csv", RUN_CHECKPOINTS, RUN_CHECKPOINTS RUN_BROKEN };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)
@@ -29,50 +29,56 @@ static bool ours(const char *name)
 	return false;
 }
 
-static bool empty(const char *folder)
+/* What a lease or a killed process leaves is not counted. */
+static struct err survey(const char *folder, bool *empty)
 {
-	bool found = false;
-	DIR *d = opendir(folder);
-	for (struct dirent *e; !found && d && (e = readdir(d));)
-		found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && fnmatch(TEMPORARY, e->d_name, 0);
-	if (d)
-		closedir(d);
-	return !found;
+	char **name;
+	int count;
+	*empty = true;
+	TRY(io_list(folder, &name, &count));
+	for (int i = 0; i < count; i++)
+		*empty &= !strcmp(name[i], LEASE_FILE) || !fnmatch(IO_TEMPORARY, name[i], 0);
+	io_names_free(name, count);
+	return OK;
 }
 
 struct err run_folder_check(const char *path, bool force)
 {
+	bool empty;
 	if (!*path)
 		return err_usage("Give a new folder, as in --out=runs/out/NAME.", "--out: a folder is needed");
 	if (!io_exists(path))
 		return OK;
 	if (!io_is_folder(path))
 		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
-	if (empty(path))
+	TRY(survey(path, &empty));
+	if (empty)
 		return OK;
 	const char *status = run_folder_status(path);
 	if (force && (!strcmp(status, "absent") || !strcmp(status, "a study")))
-		return err_usage("Give another --out: --force replaces runs alone.",
+		return err_usage("Give another --out: runs alone are replaced or continued.",
 				 "%s: holds other things than a run", path);
 	if (force)
 		return OK;
-	return err_usage("Give another --out, or --force to replace the run that is there.", "%s: is not empty", path);
+	return err_usage("Give another --out, --resume to continue the run that is there, or --force to replace it.",
+			 "%s: is not empty", path);
 }
 
 /* Removes a run's files, and no others. */
 static struct err clear(const char *folder)
 {
+	char **name;
+	int count;
+	TRY(io_list(folder, &name, &count));
 	struct err e = OK;
-	DIR *d = opendir(folder);
-	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
-		if (!ours(entry->d_name))
+	for (int i = 0; i < count && !e.code; i++) {
+		if (!ours(name[i]))
 			continue;
-		char *path = io_join(folder, entry->d_name);
+		char *path = io_join(folder, name[i]);
 		e = io_remove(path);
 		free(path);
 	}
-	if (d)
-		closedir(d);
+	io_names_free(name, count);
 	return e;
 }
 
@@ -143,13 +149,13 @@ static struct err check_finished(const char *folder, const char *path)
 		json_decref(record);
 	}
 	if (strcmp(status, "finished"))
-		return err_usage(!strcmp(status, "running") ? "Wait until it has finished, or train again with --force."
-							    : "Train it again with --force.",
+		return err_usage(!strcmp(status, "diverged") ? "Train it again with --force." :
+				 "Wait until it has finished, or continue it: `ropewalk train --resume --out=DIR`.",
 				 "%s: has no finished model: the run's status is %s", folder, status);
 	return OK;
 }
 
-static struct err read_config(const char *folder, struct config *c)
+struct err run_folder_config(const char *folder, struct config *c)
 {
 	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
 	struct config run;
@@ -164,12 +170,56 @@ static struct err read_config(const char *folder, struct config *c)
 	return OK;
 }
 
+bool run_folder_begun(const char *folder)
+{
+	static const char *const begun[] = { "running", "stopped", "failed", "finished" };
+	const char *status = run_folder_status(folder);
+	char *config = io_join(folder, RUN_CONFIG);
+	bool there = false;
+	for (int i = 0; i < 4; i++)
+		there |= !strcmp(status, begun[i]);
+	there = there && io_exists(config);
+	free(config);
+	return there;
+}
+
+/* The parts of the versions that can change a bit of the results. */
+static bool same_program(const json_t *a, const json_t *b)
+{
+	static const char *const part[] = { "commit", "compiler", "flags", "blas" };
+	for (int i = 0; i < 4; i++)
+		if (!json_equal(json_object_get(a, part[i]), json_object_get(b, part[i])))
+			return false;
+	return true;
+}
+
+struct err run_folder_resume(const char *folder, const struct config *c)
+{
+	static const char hint[] = "Resume with the options it began with, or train again with --force.";
+	struct config theirs = { .scope = c->scope };
+	json_t *record, *now = version_json();
+	TRY(run_folder_config(folder, &theirs));
+	TRY(origin_compare(c, &theirs, folder, hint));
+	TRY(run_record_read(folder, &record));
+	if (!same_program(record, now)) {
+		fprintf(stderr, "warning: %s: goes on with another version of the program than it began with: the last "
+				"bits may differ\n", folder);
+		json_object_set(record, "resumed_by", now);
+	}
+	json_object_set_new(record, "status", json_string("running"));
+	json_object_del(record, "error");
+	struct err e = run_record_write(folder, record);
+	json_decref(record);
+	json_decref(now);
+	return e;
+}
+
 struct err run_folder_open(const char *path, struct config *c, char **folder)
 {
 	char *found = folder_of(path);
 	struct err e = check_finished(found, path);
 	if (!e.code)
-		e = read_config(found, c);
+		e = run_folder_config(found, c);
 	*folder = e.code ? NULL : found;
 	if (e.code)
 		free(found);
@@ -302,17 +352,18 @@ static struct err add_searched(const char *path, const char ***label)
 
 struct err run_folder_searched(const char *folder, const char ***label)
 {
+	char **name;
+	int count;
+	TRY(io_list(folder, &name, &count));
 	struct err e = OK;
-	DIR *d = opendir(folder);
-	for (struct dirent *entry; !e.code && d && (entry = readdir(d));) {
-		if (fnmatch("tune-*.csv", entry->d_name, 0) || !fnmatch("*-sequences.csv", entry->d_name, 0))
+	for (int i = 0; i < count && !e.code; i++) {
+		if (fnmatch("tune-*.csv", name[i], 0) || !fnmatch("*-sequences.csv", name[i], 0))
 			continue;
-		char *path = io_join(folder, entry->d_name);
+		char *path = io_join(folder, name[i]);
 		e = add_searched(path, label);
 		free(path);
 	}
-	if (d)
-		closedir(d);
+	io_names_free(name, count);
 	return e;
 }
 

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`, `record.json`,
- * `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
+/* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`,
+ * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
  * what is in them. */
 
 #define RUN_MODEL "model.safetensors"
@@ -17,8 +17,8 @@
 #define RUN_TIMING "timing.jsonl"
 #define RUN_RECORD "record.json"
 
-/* Usage error unless a run can be made here: the folder is absent or empty, or holds a run and
- * `force` is set. Touches nothing. */
+/* Usage error unless a run can be made or continued here: the folder is absent or empty, or holds a run and `force` is
+ * set. Touches nothing. */
 struct err run_folder_check(const char *path, bool force);
 
 /* Makes the folder, with its config, command and a record: version_json, status "running", started, identity. With
@@ -30,6 +30,16 @@ struct err run_folder_create(const char *path, const struct config *c, const cha
  * of a model.safetensors inside a run's folder. `folder` gets the folder's path; free() it. Errors: no run there, a run
  * that has not finished. */
 struct err run_folder_open(const char *path, struct config *c, char **folder);
+
+/* Is a run there that can be continued: begun, not diverged, its config written? */
+bool run_folder_begun(const char *folder);
+
+/* Marks it as running again, after holding `c` to its config: an option that differs is a usage error that names it and
+ * both values. Warns on stderr if another version of the program began it. */
+struct err run_folder_resume(const char *folder, const struct config *c);
+
+/* Its config: model, data and train; the rest of `c` stays. */
+struct err run_folder_config(const char *folder, struct config *c);
 
 /* The record; json_decref it. run_record_write replaces it atomically. */
 struct err run_record_read(const char *folder, json_t **record);

@@ -4,67 +4,20 @@
 #include "model/base/io.h"
 #include "model/weights.h"
 #include "runs/run/run_folder.h"
+#include "runs/run/run_origin.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static json_t *options_json(const struct config *c, unsigned list)
-{
-	json_t *o = json_object();
-	for (const struct option *row = option_rows(&c->scope, list); row->name; row++) {
-		struct text_builder b = { 0 };
-		text_add(&b, "%s", "");
-		config_value(c, row->name, &b);
-		json_object_set_new(o, row->name, json_string(b.data));
-		text_builder_free(&b);
-	}
-	return o;
-}
 
 struct err run_model_write(const char *folder, const struct config *c, const struct model *m)
 {
-	json_t *data = options_json(c, LIST_DATA), *train = options_json(c, LIST_TRAIN);
-	char *data_text = json_dumps(data, JSON_COMPACT), *train_text = json_dumps(train, JSON_COMPACT);
-	const struct metadata extra[] = { { "data", data_text }, { "training", train_text } };
+	struct origin origin;
+	origin_open(c, &origin);
 	char *path = io_join(folder, RUN_MODEL);
-	struct err e = weights_write(m, path, extra, 2);
+	struct err e = weights_write(m, path, origin.metadata, 2);
 	free(path);
-	free(data_text);
-	free(train_text);
-	json_decref(data);
-	json_decref(train);
+	origin_close(&origin);
 	return e;
-}
-
-/* Sets the options that one object of the file's metadata names. */
-static struct err set_from(struct config *c, const struct safetensors *file, const char *key)
-{
-	const char *text = safetensors_metadata(file, key), *name;
-	json_t *value, *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	struct err e = OK;
-	json_object_foreach(object, name, value)
-		if (!e.code)
-			e = config_set(c, name, json_is_string(value) ? json_string_value(value) : "", key);
-	json_decref(object);
-	return e;
-}
-
-/* Was the file's model made by the run whose config this is? */
-static struct err check_origin(const struct config *mine, const struct safetensors *file, const struct model *m,
-			       const char *path)
-{
-	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
-	struct config theirs;
-	char one[IDENTITY_TEXT], other[IDENTITY_TEXT];
-	config_init(&theirs, &scope, NULL);
-	theirs.model = m->options;
-	TRY(err_at(set_from(&theirs, file, "data"), "%s", path));
-	TRY(err_at(set_from(&theirs, file, "training"), "%s", path));
-	if (!strcmp(config_identity(mine, LIST_TRAINING, one), config_identity(&theirs, LIST_TRAINING, other)))
-		return OK;
-	return err_usage("Put back the file that belongs there, or train the run again with --force.",
-			 "%s: made with other options than the config beside it says", path);
 }
 
 /* Others cannot be trained or measured: rows without numbers would be written, and refused when they are read. */
@@ -91,7 +44,8 @@ static struct err read_model(const char *path, const struct config *c, struct mo
 	TRY(safetensors_read(path, &file));
 	struct err e = weights_open(&file, path, m);
 	if (!e.code) {
-		e = check_origin(c, &file, m, path);
+		e = origin_check(c, &file, &m->options, path, "Put back the file that belongs to the config beside "
+				 "it, or train the run again with --force.");
 		if (!e.code)
 			e = check_finite(m, path);
 		if (e.code)
@@ -113,9 +67,12 @@ struct err run_model_read(const char *folder, const struct config *c, struct mod
 #define LOG_LINE 160         /* bytes of a line of train.jsonl at most, and its share of timing.jsonl */
 #define SMALL_FILES (1 << 17) /* the header of the weights, config, command and record */
 
+/* Of the weights' size: the model, two checkpoints of three slabs that are kept, and one that is being written. */
+#define FILES_OF_WEIGHTS (1 + 3 * 3)
+
 size_t run_model_space(const struct config *c, size_t parameters)
 {
-	return parameters * sizeof(real) + (size_t)c->train.steps * LOG_LINE + SMALL_FILES;
+	return FILES_OF_WEIGHTS * parameters * sizeof(real) + (size_t)c->train.steps * LOG_LINE + SMALL_FILES;
 }
 
 struct err run_model_fits(const char *folder, size_t bytes)

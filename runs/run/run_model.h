@@ -14,7 +14,7 @@ struct err run_model_write(const char *folder, const struct config *c, const str
  * usage error. model_close it. */
 struct err run_model_read(const char *folder, const struct config *c, struct model *m);
 
-/* Bytes that training this model leaves on disk at most: weights, logs and the small files. */
+/* Bytes that training this model takes on disk at most: weights, checkpoints, logs and the small files. */
 size_t run_model_space(const struct config *c, size_t parameters);
 
 /* An error if the file system of the folder (which need not exist yet) has less than that. */

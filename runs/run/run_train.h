@@ -17,9 +17,11 @@ struct run_trained {
 /* All that can be checked of the job without doing it (lengths, sizes, memory); with `plan`, what it takes. */
 struct err run_train_check(const struct config *c, struct train_plan *plan);
 
-/* Creates the folder (run_folder_create, with c->run.force) and trains, with progress on stderr named `what`. A
- * diverged run leaves no model; its record says "diverged". A disk without room for the model is an error before any
- * work. */
+/* Creates the folder (run_folder_create, with c->run.force) and trains, with progress on stderr named `what`. With
+ * c->run.resume a run that is there goes on after its last checkpoint instead, to the same bits as without a stop; what
+ * has none is replaced. Checkpoints are written every c->run.save_every and at the end. A run that has diverged leaves
+ * no model; its record says "diverged". A signal (stop.h) ends it after the step with ERR_STOPPED, saved, its record
+ * "stopped". A disk without room for what training writes is an error before any work. */
 struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
 		     struct run_trained *out);
 

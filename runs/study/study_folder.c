@@ -1,31 +1,31 @@
 #include "runs/study/study_folder.h"
 
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
+#include "runs/stop.h"
 #include "runs/version.h"
 
-#include <dirent.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The name of the entry that ends in "-" and these digits, the first by alphabet; NULL if there is none. free() it. */
 static char *entry_with(const char *folder, const char *digits)
 {
-	char *found = NULL;
-	DIR *directory = opendir(folder);
-	for (struct dirent *e; directory && (e = readdir(directory));) {
-		size_t n = strlen(e->d_name);
-		if (n < 9 || e->d_name[n - 9] != '-' || strncmp(e->d_name + n - 8, digits, 8))
-			continue;
-		if (found && strcmp(e->d_name, found) > 0)
-			continue;
-		free(found);
-		found = strdup(e->d_name);
+	char **name, *found = NULL;
+	int count;
+	if (io_list(folder, &name, &count).code)
+		return NULL;
+	for (int i = 0; i < count && !found; i++) {
+		size_t n = strlen(name[i]);
+		if (n >= 9 && name[i][n - 9] == '-' && !strncmp(name[i] + n - 8, digits, 8))
+			found = strdup(name[i]);
 	}
-	if (directory)
-		closedir(directory);
+	io_names_free(name, count);
 	return found;
 }
 
@@ -102,14 +102,17 @@ static bool empty_file(const char *folder, const char *name)
 	return !e.code && !size;
 }
 
+/* What a lease or a killed process leaves is not counted. */
 static bool is_empty(const char *folder)
 {
+	char **name;
+	int count;
+	if (io_list(folder, &name, &count).code)
+		return false;
 	bool empty = true;
-	DIR *directory = opendir(folder);
-	for (struct dirent *e; directory && (e = readdir(directory));)
-		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-	if (directory)
-		closedir(directory);
+	for (int i = 0; i < count; i++)
+		empty &= !strcmp(name[i], LEASE_FILE) || !fnmatch(IO_TEMPORARY, name[i], 0);
+	io_names_free(name, count);
 	return empty;
 }
 
@@ -175,6 +178,19 @@ static struct err write_text(const char *folder, const char *name, const char *t
 	return e;
 }
 
+/* For as long as a small file takes: whoever has it is soon done with it. */
+static struct err take_turn(const char *folder, struct lease **lease)
+{
+	char holder[LEASE_HOLDER];
+	for (;;) {
+		TRY(lease_try(folder, lease, holder));
+		if (*lease)
+			return OK;
+		TRY(stop_error());
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+}
+
 struct err study_folder_write(const char *folder, const struct study *s, const char *command_line)
 {
 	struct text_builder study = { 0 }, command = { 0 };
@@ -182,11 +198,15 @@ struct err study_folder_write(const char *folder, const struct study *s, const c
 	text_add(&study, "# See runs/README.md.\n");
 	study_print(s, &study);
 	text_add(&command, "%s\n", command_line);
+	struct lease *lease = NULL;
 	struct err e = io_make_folder(folder);
+	if (!e.code)
+		e = take_turn(folder, &lease);
 	if (!e.code)
 		e = write_text(folder, STUDY_FILE, study.data);
 	if (!e.code)
 		e = write_text(folder, STUDY_COMMAND, command.data);
+	lease_release(lease);
 	text_builder_free(&study);
 	text_builder_free(&command);
 	return e;
@@ -237,10 +257,13 @@ double study_folder_seconds(const char *folder)
 
 struct err study_folder_add_seconds(const char *folder, double seconds)
 {
+	struct lease *lease;
+	TRY(take_turn(folder, &lease));
 	json_t *record = version_json();
 	json_object_set_new(record, "status", json_string("a study"));
 	json_object_set_new(record, "seconds", json_real(study_folder_seconds(folder) + seconds));
 	struct err e = run_record_write(folder, record);
 	json_decref(record);
+	lease_release(lease);
 	return e;
 }

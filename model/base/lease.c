@@ -1,0 +1,345 @@
+#include "lease.h"
+
+#include "io.h"
+#include "io_seam.h"
+#include "process.h"
+#include "stb.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TOKEN_TEXT 33
+#define CONTENT_MOST 4096 /* bytes of a lease's file that are looked at */
+
+struct lease {
+	char *folder, *path;
+	char token[TOKEN_TEXT];
+	int times; /* taken by this process */
+	atomic_bool lost;
+	int missed; /* heartbeats at which the file was another's, or gone */
+};
+
+/* What a lease's file says. */
+struct claim {
+	struct process holder;
+	char token[TOKEN_TEXT]; /* "" in a file that cannot be read as a lease */
+	struct stat status;
+};
+
+static struct {
+	struct lease **lease; /* stb_ds array */
+	pthread_mutex_t mutex;
+	pthread_cond_t end;
+	pthread_t thread;
+	bool beating, ending;
+} held = { .mutex = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER };
+
+/* ---- The file ---- */
+
+static void claim_print(const struct process *p, const char *token, struct text_builder *b)
+{
+	process_print(p, b);
+	text_add(b, "token = %s\n", token);
+}
+
+static void claim_parse(const char *text, struct claim *c)
+{
+	process_parse(text, &c->holder);
+	const char *token = strstr(text, "token = ");
+	snprintf(c->token, sizeof c->token, "%s", "");
+	if (token && strcspn(token + 8, "\n") == TOKEN_TEXT - 1)
+		snprintf(c->token, sizeof c->token, "%s", token + 8);
+}
+
+/* false with errno. Not through the seam: heartbeats come at any time, and what they do is no change of anything that
+ * is kept. */
+static bool claim_read(const char *path, struct claim *c)
+{
+	char text[CONTENT_MOST];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	ssize_t size = fstat(fd, &c->status) ? -1 : read(fd, text, sizeof text - 1);
+	int error = errno;
+	close(fd);
+	errno = error;
+	if (size < 0)
+		return false;
+	text[size] = '\0';
+	claim_parse(text, c);
+	return true;
+}
+
+/* ---- Staleness ---- */
+
+static void holder_text(const struct claim *c, char text[LEASE_HOLDER])
+{
+	if (*c->token)
+		snprintf(text, LEASE_HOLDER, "%.100s, process %ld", c->holder.host, c->holder.pid);
+	else
+		snprintf(text, LEASE_HOLDER, "an unknown process");
+}
+
+static bool stale(const struct claim *c, time_t now)
+{
+	switch (*c->token ? process_alive(&c->holder) : PROCESS_UNKNOWN) {
+	case PROCESS_ALIVE:
+		return false;
+	case PROCESS_DEAD:
+		return true;
+	default:
+		return now - c->status.st_mtime > LEASE_STALE;
+	}
+}
+
+/* Out of the way, unless it is another claim by now, which is put back. A process that loses its claim in between, to a
+ * third one, finds out at its next heartbeats. */
+static bool remove_stale(const char *path, const char *aside, const struct claim *c)
+{
+	struct claim moved;
+	if (!seam_rename(path, aside))
+		return errno == ENOENT;
+	bool same = claim_read(aside, &moved) && !strcmp(moved.token, c->token);
+	if (!same)
+		seam_link(aside, path);
+	return seam_unlink(aside) || errno == ENOENT;
+}
+
+/* ---- The heartbeat ---- */
+
+static void beat(struct lease *l)
+{
+	struct claim c;
+	bool mine = claim_read(l->path, &c) && !strcmp(c.token, l->token);
+	if (mine)
+		utimensat(AT_FDCWD, l->path, NULL, 0);
+	l->missed = mine ? 0 : l->missed + 1;
+	/* Once may be the moment in which another process looks at it. */
+	if (l->missed >= 2)
+		atomic_store(&l->lost, true);
+}
+
+static void *beat_all(void *unused)
+{
+	struct timespec next;
+	pthread_mutex_lock(&held.mutex);
+	while (!held.ending) {
+		clock_gettime(CLOCK_REALTIME, &next);
+		next.tv_sec += LEASE_BEAT;
+		if (pthread_cond_timedwait(&held.end, &held.mutex, &next) != ETIMEDOUT)
+			continue;
+		for (int i = 0; i < arrlen(held.lease); i++)
+			beat(held.lease[i]);
+	}
+	pthread_mutex_unlock(&held.mutex);
+	return unused;
+}
+
+/* Signals are for the thread that works. Without a thread the claim ages, which is noticed by other hosts alone. */
+static void heart_start(void)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	held.ending = false;
+	held.beating = !pthread_create(&held.thread, NULL, beat_all, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void heart_stop(void)
+{
+	pthread_mutex_lock(&held.mutex);
+	held.ending = true;
+	pthread_cond_signal(&held.end);
+	pthread_mutex_unlock(&held.mutex);
+	pthread_join(held.thread, NULL);
+	held.beating = false;
+}
+
+/* ---- Taking and giving up ---- */
+
+static void lease_free(struct lease *l)
+{
+	if (!l)
+		return;
+	free(l->folder);
+	free(l->path);
+	free(l);
+}
+
+static struct lease *lease_held(const char *folder)
+{
+	for (int i = 0; i < arrlen(held.lease); i++)
+		if (io_same(held.lease[i]->folder, folder))
+			return held.lease[i];
+	return NULL;
+}
+
+static void lease_keep(struct lease *l)
+{
+	pthread_mutex_lock(&held.mutex);
+	arrput(held.lease, l);
+	pthread_mutex_unlock(&held.mutex);
+	if (!held.beating)
+		heart_start();
+}
+
+/* A complete file under a name of its own; false with errno. `now`: the file system's clock. */
+static bool prepare(const char *path, const char *token, time_t *now)
+{
+	struct text_builder b = { 0 };
+	struct process self = process_self();
+	struct stat status;
+	claim_print(&self, token, &b);
+	int fd = seam_open(path, O_WRONLY | O_CREAT | O_EXCL);
+	bool good = fd >= 0 && seam_write(fd, path, b.data, b.size) && !fstat(fd, &status);
+	int error = errno;
+	if (fd >= 0 && !seam_close(fd, path) && good) {
+		error = errno;
+		good = false;
+	}
+	text_builder_free(&b);
+	if (!good && fd >= 0)
+		seam_unlink(path);
+	*now = good ? status.st_mtime : 0;
+	errno = error;
+	return good;
+}
+
+/* Some file systems know no links; there the file is born empty, and counts as fresh until it has aged. */
+static bool no_links(int error)
+{
+	return error == EPERM || error == ENOTSUP || error == ENOSYS || error == EMLINK || error == EXDEV;
+}
+
+static bool claim_place(const char *prepared, const struct lease *l)
+{
+	time_t now;
+	if (seam_link(prepared, l->path))
+		return true;
+	return no_links(errno) && prepare(l->path, l->token, &now);
+}
+
+enum { ATTEMPTS = 100 };
+
+/* false without an error: `holder` lives. */
+static bool contend(const char *prepared, const char *aside, const struct lease *l, time_t now,
+		    char holder[LEASE_HOLDER], struct err *e)
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		struct claim c = { 0 };
+		if (claim_place(prepared, l))
+			return true;
+		if (errno != EEXIST) {
+			*e = io_failure(errno, l->path, "cannot be made");
+			return false;
+		}
+		if (!claim_read(l->path, &c)) {
+			if (errno == ENOENT)
+				continue;
+			*e = io_failure(errno, l->path, "cannot be read");
+			return false;
+		}
+		holder_text(&c, holder);
+		if (!stale(&c, now))
+			return false;
+		if (!remove_stale(l->path, aside, &c)) {
+			*e = io_failure(errno, l->path, "is left by a dead process and cannot be removed");
+			return false;
+		}
+	}
+	return false;
+}
+
+static struct err claim_folder(struct lease *l, bool *taken, char holder[LEASE_HOLDER])
+{
+	char name[80];
+	time_t now;
+	struct err e = OK;
+	snprintf(name, sizeof name, ".ropewalk-%s.tmp", l->token);
+	char *prepared = io_join(l->folder, name);
+	snprintf(name, sizeof name, ".ropewalk-%s-stale.tmp", l->token);
+	char *aside = io_join(l->folder, name);
+	if (prepare(prepared, l->token, &now)) {
+		*taken = contend(prepared, aside, l, now, holder, &e);
+		seam_unlink(prepared);
+	} else {
+		e = io_failure(errno, l->folder, "cannot be claimed for this process");
+	}
+	free(prepared);
+	free(aside);
+	return e;
+}
+
+struct err lease_try(const char *folder, struct lease **out, char holder[LEASE_HOLDER])
+{
+	bool taken = false;
+	*out = lease_held(folder);
+	if (*out) {
+		(*out)->times++;
+		return OK;
+	}
+	struct lease *l = calloc(1, sizeof *l);
+	if (!l)
+		return err_failed(NULL, "%.400s: no memory for a claim", folder);
+	l->folder = strdup(folder);
+	l->path = io_join(folder, LEASE_FILE);
+	l->times = 1;
+	process_token(l->token, sizeof l->token);
+	struct err e = l->folder ? claim_folder(l, &taken, holder) : err_failed(NULL, "no memory for a path");
+	if (taken)
+		lease_keep(l);
+	else
+		lease_free(l);
+	*out = taken ? l : NULL;
+	return e;
+}
+
+struct err lease_take(const char *folder, struct lease **out)
+{
+	char holder[LEASE_HOLDER];
+	TRY(lease_try(folder, out, holder));
+	if (*out)
+		return OK;
+	return err_failed("Wait until it has finished, or choose another folder.",
+			  "%.400s: another process of ropewalk is at work there: %s", folder, holder);
+}
+
+struct err lease_check(const struct lease *l)
+{
+	if (!atomic_load(&l->lost))
+		return OK;
+	return err_failed("It goes on from what was saved; wait for it, or start again later.",
+			  "%.400s: another process has taken the folder over while this one stood still", l->folder);
+}
+
+void lease_release(struct lease *l)
+{
+	struct claim c;
+	if (!l || --l->times)
+		return;
+	pthread_mutex_lock(&held.mutex);
+	ptrdiff_t i = 0;
+	while (held.lease[i] != l)
+		i++;
+	arrdel(held.lease, i);
+	bool last = arrlen(held.lease) == 0;
+	if (last)
+		arrfree(held.lease);
+	pthread_mutex_unlock(&held.mutex);
+	if (last && held.beating)
+		heart_stop();
+	if (claim_read(l->path, &c) && !strcmp(c.token, l->token))
+		seam_unlink(l->path);
+	lease_free(l);
+}

@@ -1,0 +1,99 @@
+#include "runs/run/run_origin.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA_KEY "data"
+#define TRAINING_KEY "training"
+
+static char *options_text(const struct config *c, unsigned list)
+{
+	json_t *o = json_object();
+	for (const struct option *row = option_rows(&c->scope, list); row->name; row++) {
+		struct text_builder b = { 0 };
+		text_add(&b, "%s", "");
+		config_value(c, row->name, &b);
+		json_object_set_new(o, row->name, json_string(b.data));
+		text_builder_free(&b);
+	}
+	char *text = json_dumps(o, JSON_COMPACT);
+	BUG_IF(!text, "options that are no JSON");
+	json_decref(o);
+	return text;
+}
+
+void origin_open(const struct config *c, struct origin *out)
+{
+	*out = (struct origin){ options_text(c, LIST_DATA), options_text(c, LIST_TRAIN), { { 0 } } };
+	out->metadata[0] = (struct metadata){ DATA_KEY, out->data };
+	out->metadata[1] = (struct metadata){ TRAINING_KEY, out->training };
+}
+
+void origin_close(struct origin *o)
+{
+	free(o->data);
+	free(o->training);
+}
+
+/* Sets the options that one object of the file's metadata names. */
+static struct err set_from(struct config *c, const struct safetensors *file, const char *key)
+{
+	const char *text = safetensors_metadata(file, key), *name;
+	json_t *value, *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	struct err e = OK;
+	json_object_foreach(object, name, value)
+		if (!e.code)
+			e = config_set(c, name, json_is_string(value) ? json_string_value(value) : "", key);
+	json_decref(object);
+	return e;
+}
+
+/* Every option of a method counts, also those that were not given. */
+static void value_text(const struct config *c, unsigned list, const struct option *row, struct text_builder *b)
+{
+	const char *field = (const char *)config_list_const(c, list) + row->offset;
+	text_add(b, "%s", "");
+	if (row->kind == OPTION_METHOD)
+		method_identity((const struct method *)(const void *)field, b);
+	else
+		config_value(c, row->name, b);
+}
+
+static struct err compare_row(const struct config *mine, const struct config *theirs, unsigned list,
+			      const struct option *row, const char *place, const char *hint)
+{
+	struct text_builder one = { 0 }, other = { 0 };
+	value_text(mine, list, row, &one);
+	value_text(theirs, list, row, &other);
+	struct err e = OK;
+	if (row->results && strcmp(one.data, other.data))
+		e = err_usage(hint, "%.300s: %s is %.80s there, and %.80s here", place, row->name, other.data, one.data);
+	text_builder_free(&one);
+	text_builder_free(&other);
+	return e;
+}
+
+struct err origin_compare(const struct config *mine, const struct config *theirs, const char *place, const char *hint)
+{
+	for (int i = 0; i < LISTS; i++) {
+		unsigned list = 1u << i;
+		if (!(list & LIST_TRAINING))
+			continue;
+		for (const struct option *row = option_rows(&mine->scope, list); row->name; row++)
+			TRY(compare_row(mine, theirs, list, row, place, hint));
+	}
+	return OK;
+}
+
+struct err origin_check(const struct config *c, const struct safetensors *file, const struct model_options *model,
+			const char *path, const char *hint)
+{
+	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
+	struct config theirs;
+	config_init(&theirs, &scope, NULL);
+	theirs.model = *model;
+	TRY(err_at(set_from(&theirs, file, DATA_KEY), "%s", path));
+	TRY(err_at(set_from(&theirs, file, TRAINING_KEY), "%s", path));
+	return origin_compare(c, &theirs, path, hint);
+}

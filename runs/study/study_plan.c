@@ -1,0 +1,228 @@
+#include "runs/study/study_plan.h"
+
+#include "model/base/arena.h"
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/run/run_eval.h"
+#include "runs/run/run_folder.h"
+#include "runs/run/run_model.h"
+#include "runs/run/run_train.h"
+#include "runs/version.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A row of every group? */
+static bool have_row(const struct row *rows, const struct cell *c, int scaling, int length)
+{
+	const char *name[EVAL_GROUPS];
+	int found = 0;
+	for (int i = 0; i < arrlen(rows); i++)
+		found += rows[i].length == length && cell_owns(c, scaling, &rows[i]);
+	return found == eval_group_names(task_of(&c->config.data.task), name);
+}
+
+/* Its rows, none if those by sequence have gone: an evaluation makes both. */
+static struct err read_rows(const struct cell *c, const char *folder, int scaling, struct row **rows)
+{
+	char *path = cell_csv(c, folder, scaling);
+	char *sequences = run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], true);
+	struct err e = io_exists(sequences) ? rows_read(path, rows) : OK;
+	free(path);
+	free(sequences);
+	return e;
+}
+
+/* Marks the lengths that one scaling lacks. */
+static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
+{
+	struct row *rows = NULL;
+	struct err e = all ? OK : read_rows(c, p->path, scaling, &rows);
+	for (int i = 0; i < c->lengths && !e.code; i++) {
+		if (!cell_possible(c, scaling, c->length[i]))
+			continue;
+		p->possible++;
+		if (have_row(rows, c, scaling, c->length[i]))
+			continue;
+		p->wanted[scaling * c->lengths + i] = true;
+		p->missing++;
+		p->eval_tokens += c->config.eval.sequences * c->length[i];
+	}
+	arrfree(rows);
+	return e;
+}
+
+/* Of the lengths that will be evaluated. */
+static struct err plan_memory(const struct cell *c, const struct cell_plan *p, int scaling)
+{
+	for (int i = 0; i < c->lengths; i++) {
+		struct run_evaluation e = { .folder = p->path, .config = &c->config, .scaling = &c->scaling[scaling],
+					    .scalings = 1, .length = &c->length[i], .multiple = &c->multiple[i],
+					    .lengths = 1 };
+		if (p->wanted[scaling * c->lengths + i])
+			TRY(err_at(run_evaluate_fits(&e), "%s", c->name));
+	}
+	return OK;
+}
+
+static struct err plan_training(const struct cell *c, struct cell_plan *p)
+{
+	struct train_plan takes;
+	struct err e = run_train_check(&c->config, &takes);
+	if (e.code)
+		return err_at(e, "%s", c->name);
+	p->bytes = takes.slabs + takes.activations + takes.batch;
+	p->parameters = takes.parameters;
+	if (p->train && p->sibling < 0)
+		p->train_tokens = c->config.train.steps * c->config.train.batch * c->config.model.train_length;
+	if (p->train)
+		p->space = run_model_space(&c->config, takes.parameters);
+	return OK;
+}
+
+static bool made_by_other(const char *path)
+{
+	json_t *record;
+	if (run_record_read(path, &record).code)
+		return false;
+	const char *commit = json_string_value(json_object_get(record, "commit"));
+	bool other = commit && strcmp(commit, version_commit());
+	json_decref(record);
+	return other;
+}
+
+/* A cell that will have the same weights by the time it is cell `index`'s turn. */
+static int find_sibling(const struct plan *plan, int index)
+{
+	const struct cell *cell = plan->job->grid->cell;
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		if (i != index && !strcmp(cell[i].trained, cell[index].trained) && !plan->cell[i].diverged &&
+		    (i < index || !plan->cell[i].train))
+			return i;
+	return -1;
+}
+
+static struct err find_cell(const struct plan *plan, const struct cell *c, struct cell_plan *p)
+{
+	enum cell_status status;
+	TRY(study_folder_find(plan->job->folder, c, &p->path, &status));
+	p->train = plan->job->force || status < CELL_FINISHED;
+	p->diverged = !p->train && status == CELL_DIVERGED;
+	return OK;
+}
+
+static struct err plan_cell(struct plan *plan, int index)
+{
+	const struct cell *c = &plan->job->grid->cell[index];
+	struct cell_plan *p = &plan->cell[index];
+	p->sibling = p->train ? find_sibling(plan, index) : -1;
+	p->wanted = calloc((size_t)(c->scalings * c->lengths) + 1, sizeof *p->wanted);
+	BUG_IF(!p->wanted, "no memory for %d marks", c->scalings * c->lengths);
+	TRY(plan_training(c, p));
+	for (int i = 0; i < c->scalings && !p->diverged; i++)
+		TRY(plan_scaling(c, p, i, p->train));
+	for (int i = 0; i < c->scalings && !p->diverged; i++)
+		TRY(plan_memory(c, p, i));
+	return OK;
+}
+
+static void cell_free(struct cell_plan *p)
+{
+	free(p->path);
+	free(p->wanted);
+}
+
+void plan_free(struct plan *plan)
+{
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		cell_free(&plan->cell[i]);
+	arrfree(plan->cell);
+}
+
+struct err plan_make(struct plan *plan)
+{
+	const struct cell *cell = plan->job->grid->cell;
+	for (int i = 0; i < arrlen(cell); i++) {
+		struct cell_plan p = { .sibling = -1 };
+		struct err e = find_cell(plan, &cell[i], &p);
+		arrput(plan->cell, p);
+		TRY(e);
+	}
+	for (int i = 0; i < arrlen(cell); i++)
+		TRY(plan_cell(plan, i));
+	return OK;
+}
+
+struct err plan_renew(struct plan *plan, int index)
+{
+	struct cell_plan fresh = { .sibling = -1 };
+	struct err e = find_cell(plan, &plan->job->grid->cell[index], &fresh);
+	if (e.code) {
+		cell_free(&fresh);
+		return e;
+	}
+	cell_free(&plan->cell[index]);
+	plan->cell[index] = fresh;
+	return plan_cell(plan, index);
+}
+
+struct err plan_fits(const struct plan *plan)
+{
+	size_t space = 0;
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		space += plan->cell[i].space;
+	return space ? run_model_fits(plan->job->folder, space) : OK;
+}
+
+struct totals {
+	int training, adopting, evaluating, finished, other_version, possible, missing;
+	int64_t train_tokens, eval_tokens;
+	size_t parameters, bytes;
+};
+
+static void add_cell(const struct cell_plan *p, struct totals *t)
+{
+	t->training += p->train && p->sibling < 0;
+	t->adopting += p->sibling >= 0;
+	t->evaluating += p->missing > 0;
+	t->finished += !p->train && !p->missing;
+	t->other_version += !p->train && made_by_other(p->path);
+	t->possible += p->possible;
+	t->missing += p->missing;
+	t->train_tokens += p->train_tokens;
+	t->eval_tokens += p->eval_tokens;
+	t->parameters = p->parameters > t->parameters ? p->parameters : t->parameters;
+	t->bytes = p->bytes > t->bytes ? p->bytes : t->bytes;
+}
+
+void plan_print(const struct plan *plan)
+{
+	char memory[32];
+	struct totals t = { 0 };
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		add_cell(&plan->cell[i], &t);
+	fprintf(stderr, "study %s: models: %d; %d to train, %d to evaluate, %d finished\n", plan->job->folder,
+		(int)arrlen(plan->cell), t.training, t.evaluating, t.finished);
+	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", t.parameters,
+		memory_text(t.bytes, memory), t.train_tokens);
+	if (t.adopting)
+		fprintf(stderr, "  %d more take over the weights of one that only evaluation tells apart from them\n",
+			t.adopting);
+	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", t.missing, t.possible,
+		t.eval_tokens);
+	if (t.other_version)
+		fprintf(stderr, "warning: %d finished models were trained by another version of the program (this is "
+				"commit %s); --force trains them anew\n", t.other_version, version_commit());
+}
+
+bool cell_has_work(const struct cell_plan *p)
+{
+	return p->train || p->missing;
+}
+
+double cell_work(const struct cell_plan *p)
+{
+	return 3.0 * (double)p->train_tokens + (double)p->eval_tokens;
+}
