@@ -23,19 +23,25 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 COMMON   = -std=gnu17 -g -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # A variant is an object folder and a program: how it differs, and what its program's name ends with.
-VARIANTS      = release double asan noomp wide narrow
+VARIANTS      = release double asan noomp wide narrow fuzz
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
 FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
+FLAGS_fuzz    = -O2 -DROPEWALK_FUZZ -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all
 LINK_asan     = -fsanitize=address,undefined
+LINK_fuzz     = -fsanitize=fuzzer,address,undefined
 NAME_double   = -double
 NAME_asan     = -asan
 NAME_noomp    = -noomp
 NAME_wide     = -wide
 NAME_narrow   = -narrow
+NAME_fuzz     = -fuzz
+# A compiler of its own, whatever CC is.
+CC_fuzz       = clang
 
 # A folder becomes an archive per variant. SEES: the archives its tests may link; tests/layers has the same order.
 FOLDERS  = base model data train eval runs
@@ -57,6 +63,8 @@ SEES_runs  = runs train eval model data base
 ONLY    ?=
 C_tests := $(wildcard tests/test_*$(ONLY)*.c)
 C_help  := $(filter-out tests/test_%.c tests/fuzz_%.c,$(wildcard tests/*.c))
+# Readers that tests/test_runs_corpus.c feeds, and `make fuzz`.
+C_fuzz  := $(wildcard tests/fuzz_*.c)
 MISNAMED = $(filter-out $(FOLDERS:%=tests/test_%_%.c),$(C_tests))
 ifneq ($(MISNAMED),)
 $(error $(MISNAMED): a test is named tests/test_FOLDER_*.c, FOLDER one of: $(FOLDERS))
@@ -91,7 +99,7 @@ endif
 QUIET = $(if $(V),,@)
 SAY   = $(if $(V),:,printf '%-5s%s\n')
 
-.PHONY: all deps study test check bench layers mutants doctor install clean help FORCE
+.PHONY: all deps study test check bench layers mutants fuzz doctor install clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -106,6 +114,7 @@ help:
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
+	@echo 'make fuzz       feeds the readers of files with damaged ones, SECONDS=60 each (ONLY=word: those so named)'
 	@echo 'make doctor     prints what was found on this machine'
 	@echo 'make install    copies the programs and presets below PREFIX (/usr/local), DESTDIR before it'
 	@echo 'make clean      removes build/; results in runs/out/ stay'
@@ -298,7 +307,7 @@ put = printf '%s\n' $2 >$1.new; \
 # Which files there are: an archive also changes when one goes.
 build/sources: FORCE | $(FIRST)
 	@mkdir -p build
-	@$(call put,$@,'$(foreach f,$(FOLDERS),$(C_$f)) $(C_help)')
+	@$(call put,$@,'$(foreach f,$(FOLDERS),$(C_$f)) $(C_help) $(C_fuzz)')
 
 # Another compiler, or another release of it, compiles everything again.
 build/compiler: FORCE | $(FIRST)
@@ -326,17 +335,17 @@ WARNED = $(if $(MAKE_TERMERR),-fdiagnostics-color=always) $(if $(WERROR),-Werror
 
 # $(call variant,NAME)
 define variant
-OBJECTS_$1 := $(call objects,$1,runs/main.c $(foreach f,$(FOLDERS),$(C_$f)) $(C_help) $(C_tests))
+OBJECTS_$1 := $(call objects,$1,runs/main.c $(foreach f,$(FOLDERS),$(C_$f)) $(C_help) $(C_fuzz) $(C_tests))
 TESTS_$1   := $(patsubst %.c,build/$1/%,$(C_tests))
 
 build/$1/flags: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
+	@. build/found; openmp="$(if $(filter noomp fuzz,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
 	$$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $$$$openmp $$(WARNINGS)$$$$compile $$(CPPFLAGS) $$(CFLAGS)")
 
 build/$1/link: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; openmp="$(if $(filter noomp,$1),,$$$$openmp_link)"; \
+	@. build/found; openmp="$(if $(filter noomp fuzz,$1),,$$$$openmp_link)"; \
 	$$(call put,$$@,"$$(LINK_$1) $$$$openmp $$(LDFLAGS) $$$$link $$(LDLIBS)")
 
 # Of the flags, those that can change a number.
@@ -356,7 +365,7 @@ build/$1/model/base/product.o: EXTRA = -ffp-contract=fast -Wno-psabi
 build/$1/%.o: %.c build/$1/flags build/compiler
 	$$(QUIET)mkdir -p $$(@D)
 	@$$(SAY) cc $$@
-	$$(QUIET)$$(CC) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
+	$$(QUIET)$(or $(CC_$1),$$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
 	cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
 
 $(foreach f,$(FOLDERS),$(eval build/$1/lib$f.a: $(call objects,$1,$(C_$f))))
@@ -366,17 +375,30 @@ $(call archives,$1,$(FOLDERS)): build/sources
 
 build/ropewalk$(NAME_$1): $(call objects,$1,runs/main.c) $(call archives,$1,$(SEES_runs)) build/$1/link
 	@$$(SAY) link $$@
-	$$(QUIET)$$(CC) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
+	$$(QUIET)$(or $(CC_$1),$$(CC)) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
 
 $(foreach t,$(C_tests),$(eval $(patsubst %.c,build/$1/%,$t): $(call objects,$1,$t) \
 	$(call helpers,$1,$(call folder_of,$t)) $(call archives,$1,$(SEES_$(call folder_of,$t)))))
+build/$1/tests/test_runs_corpus: $(call objects,$1,$(C_fuzz))
 $$(TESTS_$1): build/$1/link build/sources
 	@$$(SAY) link $$@
 	$$(QUIET). build/found; \
 	[ "$$$$cmocka" ] || { echo 'ropewalk: cmocka: not found: `make deps` installs it' >&2; exit 1; }; \
-	$$(CC) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
+	$(or $(CC_$1),$$(CC)) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$v)))
+
+# libFuzzer brings main.
+FUZZED := $(patsubst %.c,build/fuzz/%,$(filter tests/fuzz_%.c,$(wildcard tests/fuzz_*$(ONLY)*.c)))
+build/fuzz/flags: | build/fuzz/able
+build/fuzz/able: | $(FIRST)
+	@mkdir -p $(@D); echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' >$@.c; \
+	if command -v $(CC_fuzz) >/dev/null; then why='cannot link libFuzzer'; else why='not found'; fi; \
+	$(CC_fuzz) $(LINK_fuzz) -o $@ $@.c >$@.log 2>&1 && exit; \
+	printf 'ropewalk: $(CC_fuzz): %s\n  %s\n' "$$why" '`make deps CHECK=1` installs clang and its libFuzzer' >&2; exit 1
+$(FUZZED): build/fuzz/%: build/fuzz/%.o build/fuzz/tests/hostile.o $(call archives,fuzz,$(SEES_runs)) build/fuzz/link
+	@$(SAY) link $@
+	$(QUIET)$(CC_fuzz) -o $@ $(filter %.o %.a,$^) @build/fuzz/link
 
 OBJECTS := $(foreach v,$(VARIANTS),$(OBJECTS_$v))
 -include $(wildcard $(OBJECTS:.o=.d))
@@ -412,6 +434,10 @@ check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ro
 		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS)
+
+SECONDS ?= 60
+fuzz: $(FUZZED) | $(call after,study test layers check)
+	@FUZZED='$(FUZZED)' FUZZ_SECONDS=$(SECONDS) TIMEOUT=$$(($(words $(FUZZED)) * ($(SECONDS) + 60))) tests/run tests/fuzz
 
 bench: build/ropewalk | $(call after,study test layers check)
 	@tests/bench/run

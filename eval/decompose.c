@@ -39,20 +39,49 @@ static bool possible(const struct eval_request *r, enum form form)
 	       (!position->reach || !position->reach(&place, reach - 1).code);
 }
 
+static int count_groups(const struct task *task)
+{
+	int count = 0;
+	while (count < TASK_GROUPS && task->groups[count])
+		count++;
+	return count;
+}
+
+/* Of the longest form, with a workspace of `transformer` bytes. */
+static struct err check_bytes(const struct eval_request *r, size_t transformer)
+{
+	size_t groups = (size_t)count_groups(task_of(&r->data->task));
+	struct arena work = { 0 };
+	arena_take(&work, transformer, 1);
+	arena_take(&work, batch_bytes(1, r->length), 1);
+	return eval_fits(r->length, work.used, r->sequences,
+			 (size_t)r->sequences * groups * FORMS * sizeof(struct eval_tally));
+}
+
+/* Before any data are made; what else may be wrong is told later. */
+static struct err check_size(const struct eval_request *r)
+{
+	struct transformer_request q = { .model = r->model, .B = 1, .T = r->length, .scaling = r->scaling };
+	size_t bytes;
+	return transformer_bytes(&q, &bytes).code ? OK : check_bytes(r, bytes);
+}
+
 /* Of FORM_TOKENS: as long as any, and possible wherever FORM_AS_IS is. */
 static struct err check_transformer(const struct eval_request *r)
 {
 	int L = (int)r->model->options.train_length;
-	double *positions = calloc((size_t)r->length, sizeof *positions);
-	if (!positions)
-		return err_failed("Choose smaller --multiples.", "no memory for %d positions", r->length);
+	struct arena memory;
+	TRY(arena_reserve(&memory, (size_t)r->length * sizeof(double), "positions"));
+	double *positions = ARENA_TAKE(&memory, double, (size_t)r->length);
 	for (int t = 0; t < r->length; t++)
 		positions[t] = t < L ? t : L - 1;
 	struct transformer_request q = { .model = r->model, .B = 1, .T = r->length, .positions = positions,
 					 .scaling = r->scaling };
-	struct err e = eval_check_memory(&q);
-	free(positions);
-	return e;
+	size_t bytes;
+	struct err e = transformer_bytes(&q, &bytes);
+	arena_free(&memory);
+	TRY(e);
+	return check_bytes(r, bytes);
 }
 
 struct err decompose_check(const struct eval_request *request)
@@ -60,18 +89,11 @@ struct err decompose_check(const struct eval_request *request)
 	struct batch_source source = source_of(request);
 	struct stretch s;
 	TRY(eval_check_vocabulary(request));
+	TRY(check_size(request));
 	struct err e = stretch_open(&source, &s);
 	stretch_close(&s);
 	TRY(e);
 	return check_transformer(request);
-}
-
-static int count_groups(const struct task *task)
-{
-	int count = 0;
-	while (count < TASK_GROUPS && task->groups[count])
-		count++;
-	return count;
 }
 
 static struct err result_open(const struct eval_request *r, struct decomposition *out)

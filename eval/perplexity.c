@@ -55,33 +55,19 @@ struct err eval_check_vocabulary(const struct eval_request *r)
 			 r->model->V, r->data->task.entry->name, V);
 }
 
-struct err eval_check_memory(const struct transformer_request *request)
+struct err eval_fits(int length, size_t work, int sequences, size_t results)
 {
-	size_t bytes, available = memory_available();
-	TRY(transformer_bytes(request, &bytes));
-	if (bytes <= available)
+	struct arena all = { 0 };
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	arena_take(&all, work, 1);
+	arena_take(&all, results, 1);
+	if (all.used <= memory_available())
 		return OK;
-	char need[32], have[32];
-	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s are available",
-			 request->T, memory_text(bytes, need), memory_text(available, have));
-}
-
-static struct err check_lot(const struct eval_request *r, const double *positions)
-{
-	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
-	return eval_check_memory(&lot);
-}
-
-struct err eval_check(const struct eval_request *request)
-{
-	struct batch_source source = source_of(request);
-	struct batch first;
-	TRY(eval_check_vocabulary(request));
-	struct err e = batch_open(&source, 1, &first);
-	if (!e.code)
-		e = check_lot(request, first.positions);
-	batch_close(&first);
-	return e;
+	if (results > work)
+		return err_usage("Choose fewer --sequences.", "the results of %d sequences need %s, and %s", sequences,
+				 memory_text(results, need), memory_available_text(have));
+	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s", length,
+			 memory_text(work, need), memory_available_text(have));
 }
 
 static int count_references(const struct task *task)
@@ -97,6 +83,50 @@ static void place(struct arena *a, struct evaluation *e)
 {
 	e->p = ARENA_TAKE(a, double, (size_t)e->lot * (size_t)e->request->length);
 	e->baseline = ARENA_TAKE(a, struct baseline_tally, (size_t)e->lot * EVAL_REFERENCES);
+}
+
+/* Counts what an evaluation with a workspace of `transformer` bytes holds. */
+static struct err check_bytes(const struct eval_request *r, size_t transformer)
+{
+	struct evaluation e = { .request = r, .lot = lot_size(r->sequences, r->length) };
+	struct arena work = { 0 };
+	const char *ignored[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&r->data->task), ignored);
+	place(&work, &e);
+	arena_take(&work, transformer, 1);
+	arena_take(&work, batch_bytes(e.lot, r->length), 1);
+	arena_take(&work, r->model->value ? 0 : r->model->layout.size, sizeof(real));
+	return eval_fits(r->length, work.used, r->sequences,
+			 (size_t)r->sequences * groups * sizeof(struct eval_tally));
+}
+
+static struct err check_lot(const struct eval_request *r, const double *positions)
+{
+	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
+	size_t bytes;
+	TRY(transformer_bytes(&lot, &bytes));
+	return check_bytes(r, bytes);
+}
+
+struct err eval_check_size(const struct eval_request *r)
+{
+	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), NULL);
+	size_t bytes;
+	return transformer_bytes(&lot, &bytes).code ? OK : check_bytes(r, bytes);
+}
+
+struct err eval_check(const struct eval_request *request)
+{
+	struct batch_source source = source_of(request);
+	struct batch first;
+	TRY(eval_check_vocabulary(request));
+	TRY(task_of(source.task)->check(source.task, source.train_length, source.length));
+	TRY(eval_check_size(request));
+	struct err e = batch_open(&source, 1, &first);
+	if (!e.code)
+		e = check_lot(request, first.positions);
+	batch_close(&first);
+	return e;
 }
 
 static struct err result_open(const struct eval_request *r, struct eval_result *out)

@@ -70,9 +70,14 @@ struct err eval_scalings(const char *text, struct method **method, int *count);
 
 /* Can this request run (scaling against encoding, length against the encoding's reach, memory)? */
 struct err eval_check(const struct eval_request *request);
-/* Parts of it: is the model of the task's vocabulary; does a transformer fit in memory? */
+/* Parts of it: is the model of the task's vocabulary; does all fit in memory? The latter makes no data, says nothing of
+ * what else may be wrong, and counts the values of a model that is only laid out. */
 struct err eval_check_vocabulary(const struct eval_request *request);
-struct err eval_check_memory(const struct transformer_request *request);
+struct err eval_check_size(const struct eval_request *request);
+
+/* The error where an evaluation of `length` tokens has not `work` bytes, whatever the number of sequences, and `results`,
+ * which grow with it. */
+struct err eval_fits(int length, size_t work, int sequences, size_t results);
 
 /* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
  * `progress` (may be NULL) is called after each lot with the tokens done and to do; an error of it ends the evaluation. eval_result_free takes a zeroed

@@ -209,7 +209,8 @@ static struct err check(const struct transformer_request *q, const struct method
 	double largest = q->positions ? q->positions[q->T - 1] : q->T - 1;
 	if ((int64_t)q->B * q->T > INT32_MAX)
 		return err_usage("Choose a smaller batch or length.",
-				 "a batch of %d sequences of %d tokens is too large", q->B, q->T);
+				 "a batch of %d sequences of %d tokens is too large: together they may have %d", q->B,
+				 q->T, INT32_MAX);
 	if (p.position->reach)
 		TRY(p.position->reach(&p, largest));
 	return scaling_check(scaling, &q->model->options, largest + 1);

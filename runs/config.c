@@ -156,6 +156,12 @@ bool config_given(const struct config *c, const char *name)
 	return find_given(c, name);
 }
 
+struct err config_at(const struct config *c, const char *name, struct err e)
+{
+	const struct config_given *given = find_given(c, name);
+	return given ? at_place(e, given->from) : e;
+}
+
 static void inherit_row(struct config *c, unsigned list, const struct option *row, const struct config *from)
 {
 	void *mine = config_list(c, list);
@@ -287,8 +293,7 @@ static struct err parse_scalings(const char *text, struct method **scaling, int 
 
 struct err config_scalings(struct config *c, bool strict, struct method **scaling, int *count)
 {
-	const struct config_given *given = find_given(c, "scaling");
-	TRY(at_place(parse_scalings(c->eval.scaling, scaling, count), given ? given->from : NULL));
+	TRY(config_at(c, "scaling", parse_scalings(c->eval.scaling, scaling, count)));
 	struct err e = OK;
 	for (int i = 0; i < *count && !e.code; i++)
 		e = apply_flags(c, scaling_at, &(*scaling)[i]);

@@ -60,6 +60,9 @@ struct err config_scalings(struct config *c, bool strict, struct method **scalin
 /* Was a folder's option given (by config_set), and not left at its default? `name` in C spelling. */
 bool config_given(const struct config *c, const char *name);
 
+/* Puts before an error the place where that option was given, if it was in a file. */
+struct err config_at(const struct config *c, const char *name, struct err e);
+
 /* Options of these lists that were not given take the values of another config, before config_finish. */
 void config_inherit(struct config *c, unsigned lists, const struct config *from);
 

@@ -49,6 +49,9 @@ static struct err parse_line(char *text, int number, const char **section, struc
 		*equals = '\0';
 		line.name = text_keep(trim(text));
 		line.value = text_keep(trim(equals + 1));
+		if (*line.value == '#')
+			return err_usage("Before a comment stands a space.", "%.60s: its value begins with #",
+					 line.name);
 	}
 	arrput(*lines, line);
 	return OK;
@@ -87,7 +90,8 @@ struct err config_lines(const char *path, struct config_line **line, int *count)
 	*line = NULL;
 	*count = 0;
 	TRY(io_read(path, &data, &size));
-	struct err e = strlen(data) < size ? err_usage("Give a text file.", "%s: holds a NUL byte", path)
+	struct err e = strlen(data) < size ? err_usage("Give a text file.", "%s: holds a NUL byte, at byte %zu", path,
+							      strlen(data))
 					   : config_lines_of(path, data, line, count);
 	free(data);
 	return e;
@@ -101,9 +105,9 @@ struct err config_read_by(struct config *c, const char *path, config_setter *set
 	struct err e = OK;
 	for (int i = 0; i < count && !e.code; i++) {
 		char from[400];
-		snprintf(from, sizeof from, "%s:%d", path, line[i].number);
+		snprintf(from, sizeof from, "%.380s:%d", path, line[i].number);
 		if (line[i].section)
-			e = err_usage("Sections belong in study files.", "%s: [%s]: a config file has no sections",
+			e = err_usage("Sections belong in study files.", "%s: [%.60s]: a config file has no sections",
 				      from, line[i].section);
 		else
 			e = set(c, line[i].name, line[i].value, from);

@@ -1,9 +1,8 @@
 #include "model/base/blas.h"
-#include "model/base/threads.h"
 #include "model/position/position.h"
 #include "runs/arguments.h"
-#include "runs/executable.h"
 #include "runs/help.h"
+#include "runs/loading.h"
 #include "runs/version.h"
 
 #include <errno.h>
@@ -13,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Turns of a waiting loop before a thread sleeps: longer than most waits, shorter than a time slice. */
-#define SPIN_COUNT "2000"
 
 /* A file opened while a standard stream is closed would take its place and be written over. A closed stdout becomes one
  * that cannot be written to, so that results lost are an error. */
@@ -103,26 +99,31 @@ static struct err finish_stdout(void)
 	return error ? err_system(error, hint, "stdout: cannot be written") : OK;
 }
 
-/* OpenMP's threads wait for each other by spinning, for milliseconds unless told otherwise; beside another busy program
- * each of those waits keeps a processor from the thread that is waited for. Its library reads the environment before
- * main, so the program starts once more. Where it cannot, or where a loader or an emulator carries it, which would not
- * start once more with it, all stays as it was. */
-static void bound_waiting(char **argv)
+static void print_error(const struct err *e)
 {
-	static const char *const told[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", NULL };
-	for (int i = 0; told[i]; i++)
-		if (getenv(told[i]))
-			return;
-	const char *path = threads_openmp() ? executable_started() : NULL;
-	if (!path || setenv("GOMP_SPINCOUNT", SPIN_COUNT, 1))
-		return;
-	execv(path, argv);
-	unsetenv("GOMP_SPINCOUNT");
+	fprintf(stderr, "ropewalk: %s\n", e->text);
+	if (*e->hint)
+		fprintf(stderr, "  %s\n", e->hint);
 }
 
-int main(int argc, char **argv)
+#if defined(__linux__) && defined(__ELF__)
+/* Before the libraries are initialised, where the loader knows this. */
+static void before_libraries(int argc, char **argv, char **envp)
 {
-	bound_waiting(argv);
+	struct err e = loading_prepare(argv, envp);
+	(void)argc;
+	if (!e.code)
+		return;
+	print_error(&e);
+	_exit((int)e.code);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **, char **) =
+	before_libraries;
+#endif
+
+int main(int argc, char **argv, char **envp)
+{
+	loading_prepare(argv, envp);
 	hold_standard_streams();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -134,10 +135,7 @@ int main(int argc, char **argv)
 	struct err e = run(argc - 1, argv + 1), output = finish_stdout();
 	e = e.code ? e : output;
 	/* Without a text it was told already, by another program. */
-	if (e.code && *e.text) {
-		fprintf(stderr, "ropewalk: %s\n", e.text);
-		if (*e.hint)
-			fprintf(stderr, "  %s\n", e.hint);
-	}
+	if (e.code && *e.text)
+		print_error(&e);
 	return (int)e.code;
 }

@@ -1,9 +1,12 @@
 #include "runs/model_input.h"
 
+#include "model/base/stb.h"
 #include "model/position/scaling.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* An option of the model that was given, or one of its encoding's. */
@@ -25,6 +28,17 @@ struct err input_no_model_option(const struct config *c, const char *path)
 	if (given)
 		return err_usage("Leave it out.", "--%s: %s says itself what model it is", given, path);
 	return OK;
+}
+
+void input_ignored(const char *path, const struct text_builder *names)
+{
+	if (!names->size)
+		return;
+	size_t room = 4 * names->size + 1;
+	char *line = stb_reallocate(NULL, room);
+	text_printable(names->data, line, room);
+	fprintf(stderr, "%s: ignored: %s\n", path, line);
+	free(line);
 }
 
 struct err input_positions(const char *path, const struct tensor *t, int T, double *positions)

@@ -9,6 +9,9 @@
 /* Usage error if an option of the model was given where the file `path` says what model it is. */
 struct err input_no_model_option(const struct config *c, const char *path);
 
+/* Names on stderr what of a file was ignored, if anything was. */
+void input_ignored(const char *path, const struct text_builder *names);
+
 /* A tensor `positions` (T), 0 to 16777216 and never decreasing, into positions [T]; NULL: 0, 1, 2 ... */
 struct err input_positions(const char *path, const struct tensor *t, int T, double *positions);
 

@@ -273,6 +273,16 @@ static const struct command *command_with(const char *name, struct option_name *
 	return NULL;
 }
 
+/* The command whose help lists the options: a run's are those of train. */
+static const char *listed_by(const struct scope *scope)
+{
+	const struct command *c;
+	for (int i = 0; (c = command_at(i)); i++)
+		if (!strcmp(c->name, scope->command))
+			return c->name;
+	return "train";
+}
+
 struct err option_unknown(const struct scope *scope, const char *name, const char *shown)
 {
 	char hint[200] = "", word[80];
@@ -285,7 +295,7 @@ struct err option_unknown(const struct scope *scope, const char *name, const cha
 	if (other) {
 		bool fixed = (scope->lists & (LIST_EVAL | LIST_TRAIN)) == LIST_EVAL && found.list != LIST_RUN;
 		snprintf(hint, sizeof hint, "It is one of `ropewalk %s`%s; see `ropewalk %s --help`.", other->name,
-			 fixed ? "; a trained run's options are fixed" : "", scope->command);
+			 fixed ? "; a trained run's options are fixed" : "", listed_by(scope));
 		return err_usage(hint, "%s: not an option of %s", shown, scope->command);
 	}
 	struct names all = collect(scope);
@@ -295,7 +305,7 @@ struct err option_unknown(const struct scope *scope, const char *name, const cha
 	if (nearest)
 		snprintf(hint, sizeof hint, "Did you mean %s?", spelled(nearest, shown, word));
 	else
-		snprintf(hint, sizeof hint, "See `ropewalk %s --help`.", scope->command);
+		snprintf(hint, sizeof hint, "See `ropewalk %s --help`.", listed_by(scope));
 	return err_usage(hint, "%s: unknown option", shown);
 }
 

@@ -5,6 +5,7 @@
 #include "model/base/io.h"
 #include "model/base/text.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -190,6 +191,17 @@ static void list_folder(const char *path, struct text_builder *b)
 	closedir(d);
 }
 
+/* The error is the last of stderr, a line and perhaps its hint, and nothing there steers the terminal. */
+static void check_error(const char *line, const char *err, const char *error)
+{
+	const char *end = strchr(error, '\n');
+	if (!end || (end[1] && (strncmp(end + 1, "  ", 2) || strchr(end + 1, '\n')[1])))
+		fail_msg("%s: more than a line and its hint: %s", line, err);
+	for (const char *c = err; *c; c++)
+		if (iscntrl((unsigned char)*c) && *c != '\n')
+			fail_msg("%s: a control character %d on stderr", line, *c);
+}
+
 void program_failed(const char *line, struct program_run *r, int code, const char *first, const char *second)
 {
 	if (r->code != code)
@@ -197,6 +209,7 @@ void program_failed(const char *line, struct program_run *r, int code, const cha
 	const char *error = !strncmp(r->err, "ropewalk: ", 10) ? r->err : strstr(r->err, "\nropewalk: ");
 	if (!error || !strstr(error, first) || (second && !strstr(error, second)))
 		fail_msg("%s: no '%s' and '%s' in: %s", line, first, second ? second : "", r->err);
+	check_error(line, r->err, error + (*error == '\n'));
 	assert_string_equal(r->out, "");
 	program_run_free(r);
 }

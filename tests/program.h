@@ -32,7 +32,8 @@ struct program_run program_run_shell(const char *line);
 /* Exit 0, or the test fails. */
 void program_works(const char *line);
 
-/* Exit 2 with an error line that has both texts (the second may be NULL), nothing on stdout, nothing written. */
+/* Exit 2 with an error line that has both texts (the second may be NULL; either may stand in its hint), no more lines
+ * after them, no control characters on stderr, nothing on stdout, nothing written. */
 void program_refuses(const char *line, const char *first, const char *second);
 /* Likewise with this exit code, of a run that may have written; gives the run back. */
 void program_failed(const char *line, struct program_run *r, int code, const char *first, const char *second);

@@ -4,6 +4,7 @@
 #include "model/base/threads.h"
 #include "tests/support.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,17 @@ static void test_long_errors(void **state)
 	e = err_at(err_at(e, "%s", text), "here");
 	assert_true(strlen(e.text) < sizeof e.text);
 	assert_int_equal(strncmp(e.text, "here: xxx", 9), 0);
+}
+
+/* A name out of a file stays in the one line that tells of it. */
+static void test_errors_are_one_line(void **state)
+{
+	(void)state;
+	struct err e = err_at(err_usage("Say \n\x1b[2J.", "tensor '%s'", "a\nropewalk: done\xff"), "in\n%s", "b\r");
+	assert_string_equal(e.text, "in\\x0ab\\x0d: tensor 'a\\x0aropewalk: done\\xff'");
+	assert_string_equal(e.hint, "Say \\x0a\\x1b[2J.");
+	e = err_system(ENOENT, NULL, "%s", "a\nb");
+	assert_string_equal(e.text, "a\\x0ab: No such file or directory");
 }
 
 static struct err early(bool fails, int *reached)
@@ -328,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_long_errors),
+		cmocka_unit_test(test_errors_are_one_line),
 		cmocka_unit_test(test_try),
 		cmocka_unit_test(test_bug),
 		cmocka_unit_test(test_arena),

@@ -173,6 +173,43 @@ static void cuts_lists(void **state)
 	text_list_free(NULL);
 }
 
+static void check_printable(const char *text, size_t room, const char *expected)
+{
+	char out[64], again[64];
+	memset(out, '~', sizeof out);
+	text_printable(text, out, room);
+	assert_string_equal(out, expected);
+	assert_true(room == sizeof out || out[room] == '~');
+	text_printable(out, again, sizeof again);
+	assert_string_equal(again, out);
+}
+
+static void makes_text_printable(void **state)
+{
+	(void)state;
+	static const char *const text[][2] = {
+		{ "", "" },
+		{ "a b\\n~", "a b\\n~" },
+		{ "a\nb\r\t\x7f\x1b[31m", "a\\x0ab\\x0d\\x09\\x7f\\x1b[31m" },
+		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8c", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8c" },
+		{ "\xc2\x9b", "\\xc2\\x9b" },             /* a control of its own */
+		{ "\xe2\x80\xa8", "\\xe2\\x80\\xa8" },     /* a line's end */
+		{ "\xe2\x80\xae", "\\xe2\\x80\\xae" },     /* writes from right to left */
+		{ "\xef\xbb\xbf", "\\xef\\xbb\\xbf" },     /* a byte order mark */
+		{ "\xe2\x82", "\\xe2\\x82" },             /* cut off */
+		{ "\xc0\x8a", "\\xc0\\x8a" },             /* longer than need be */
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },     /* a surrogate */
+		{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" }, /* past the last */
+		{ "\xff\x80", "\\xff\\x80" },
+	};
+	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+		check_printable(text[i][0], 64, text[i][1]);
+	check_printable("abc", 3, "ab");
+	check_printable("a\n\n", 8, "a\\x0a");
+	check_printable("a\xc3\xa9", 3, "a");
+	check_printable("a", 1, "");
+}
+
 static void builds_texts(void **state)
 {
 	(void)state;
@@ -196,6 +233,7 @@ int main(void)
 		cmocka_unit_test(prints_shortest_numbers), cmocka_unit_test(numbers_come_back),
 		cmocka_unit_test(finds_the_nearest_name), cmocka_unit_test(dashes_are_equal),
 		cmocka_unit_test(cuts_lists),		  cmocka_unit_test(builds_texts),
+		cmocka_unit_test(makes_text_printable),
 	};
 	return cmocka_run_group_tests_name("base text", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "runs/run/rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ static struct row example(void)
 		.run = "a \"quoted\" run", .encoding = "rope", .scaling = "yarn(ramp=rotations,beta_fast=4)",
 		.task = "two\nlines", .factor = 1.0 / 3, .group = "recall", .seed = 101, .eval_seed = 9007199254740991,
 		.train_length = 64, .length = 96, .multiple = 1.5, .sequences = 16,
-		.cell = { .scored = 432, .nll = 2.284581168377713, .nll_se = 1e-300, .perplexity = INFINITY, .floor = 1,
+		.cell = { .scored = 432, .nll = 812.284581168377713, .nll_se = 1e-300, .perplexity = INFINITY, .floor = 1,
 			  .accuracy = 0.37109375, .exact = 0 },
 		.protocol = "a; b",
 	};
@@ -118,12 +119,14 @@ static void refuses(const char *text, size_t size, const char *part)
 	arrfree(rows);
 }
 
-static void refuse_row(struct row row)
+static void refuse_row(struct row row, const char *column)
 {
 	struct row *rows = NULL;
+	char part[60];
 	row.task = "recall";
+	snprintf(part, sizeof part, ":2: a damaged row: its %s is '", column);
 	assert_ok(rows_write(path, &row, 1));
-	assert_err(rows_read(path, &rows), ERR_USAGE, ":2: a damaged row");
+	assert_err(rows_read(path, &rows), ERR_USAGE, part);
 	arrfree(rows);
 }
 
@@ -131,17 +134,48 @@ static void refuse_row(struct row row)
 static void test_impossible_rows(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 6; i++) {
+	static const struct {
+		const char *column;
+		size_t offset;
+		double number;
+		int64_t integer;
+	} bad[] = {
+#define BAD(name, field, number) { #name, offsetof(struct row, field), number, 0 }
+#define BAD_INTEGER(name, field, integer) { #name, offsetof(struct row, field), 0, integer }
+		BAD(factor, factor, -1), BAD(factor, factor, INFINITY), BAD(multiple, multiple, -2),
+		BAD(multiple, multiple, INFINITY), BAD(nll, cell.nll, -5), BAD(nll_se, cell.nll_se, -1),
+		BAD(perplexity, cell.perplexity, 10), BAD(perplexity, cell.perplexity, INFINITY),
+		BAD(perplexity, cell.perplexity, -1), BAD(floor, cell.floor, -1), BAD(accuracy, cell.accuracy, 7),
+		BAD(exact, cell.exact, 1.5), BAD_INTEGER(length, length, 0),
+		BAD_INTEGER(train_length, train_length, -1), BAD_INTEGER(sequences, sequences, 0),
+		BAD_INTEGER(scored, cell.scored, -1),
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct row row = example();
-		struct eval_cell *c = &row.cell;
-		c->perplexity = exp(c->nll) * (i == 3 ? 1.1 : 1);
-		c->accuracy = i == 0 ? 7 : c->accuracy;
-		c->nll = i == 1 ? -5 : c->nll;
-		c->nll_se = i == 2 ? -1 : c->nll_se;
-		c->exact = i == 4 ? 1.5 : c->exact;
-		row.length = i == 5 ? 0 : row.length;
-		refuse_row(row);
+		char *field = (char *)&row + bad[i].offset;
+		row.cell.nll = 2;
+		row.cell.perplexity = exp(2);
+		if (bad[i].number != 0)
+			memcpy(field, &bad[i].number, sizeof bad[i].number);
+		else
+			memcpy(field, &bad[i].integer, sizeof bad[i].integer);
+		refuse_row(row, bad[i].column);
 	}
+}
+
+/* What nothing was scored for has no numbers, which would be lost when the rows are written again. */
+static void test_numbers_of_nothing(void **state)
+{
+	(void)state;
+	struct row row = example();
+	char *text;
+	size_t size;
+	row.task = "recall";
+	assert_ok(rows_write(path, &row, 1));
+	assert_ok(io_read(path, &text, &size));
+	memcpy(strstr(text, ",432,"), ",000,", 5);
+	refuses(text, size, ":2: a damaged row: its nll is '812.");
+	free(text);
 }
 
 static void test_damaged_files(void **state)
@@ -153,13 +187,13 @@ static void test_damaged_files(void **state)
 	rows[0].task = rows[1].task = "recall";
 	assert_ok(rows_write(path, rows, 2));
 	assert_ok(io_read(path, &text, &size));
-	refuses(text, size - 20, ":3: a damaged row");
+	refuses(text, size - 20, ":3: a damaged row: it has 17 fields where there are 20");
 	refuses(text, (size_t)(strstr(text, "quoted") - text), ":2: a quoted field does not end");
 	refuses("a,b\n", 4, ":1: not the columns");
 	refuses("", 0, ":1: not the columns");
-	char *number = strstr(text, "2.2845");
+	char *number = strstr(text, "812.284");
 	*number = 'x';
-	refuses(text, size, ":2: a damaged row");
+	refuses(text, size, ":2: a damaged row: its nll is 'x12.28");
 	free(text);
 }
 
@@ -191,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_rows_read_back), cmocka_unit_test(test_sequences_read_back),
 		cmocka_unit_test(test_columns),	       cmocka_unit_test(test_no_file_is_no_rows),
 		cmocka_unit_test(test_impossible_rows),
+		cmocka_unit_test(test_numbers_of_nothing),
 		cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_fields),
 	};
 	return cmocka_run_group_tests_name("runs rows", tests, start, stop);

@@ -51,37 +51,51 @@ static size_t slab_bytes(size_t reals)
 	return measure.used;
 }
 
-/* Of a model that is laid out but has no values. */
-static struct err activation_bytes(const struct model *m, const struct data_options *data,
-				   const struct train_options *train, size_t *bytes)
-{
-	struct batch_source source = source_of(&m->options, data, train);
-	struct batch first;
-	struct err e = batch_open(&source, 1, &first);
-	if (!e.code) {
-		struct transformer_request request = request_of(m, train, first.positions);
-		e = transformer_bytes(&request, bytes);
-	}
-	batch_close(&first);
-	return e;
-}
-
 static struct err plan_fits(const struct train_plan *p)
 {
 	struct arena sum = { 0 };
 	arena_take(&sum, p->slabs, 1);
 	arena_take(&sum, p->activations, 1);
 	arena_take(&sum, p->batch, 1);
-	size_t available = memory_available();
-	if (sum.used <= available)
+	if (sum.used <= memory_available())
 		return OK;
-	char need[32], slabs[32], activations[32], batch[32], have[32];
+	char need[32], slabs[32], activations[32], batch[32], have[MEMORY_AVAILABLE_TEXT];
 	return err_usage("Choose a smaller --batch, --train-length, --width or --layers.",
 			 "training needs %s (%zu parameters with gradients and moments %s, activations %s, batch %s), "
-			 "and %s are available",
+			 "and %s",
 			 memory_text(sum.used, need), p->parameters, memory_text(p->slabs, slabs),
 			 memory_text(p->activations, activations), memory_text(p->batch, batch),
-			 memory_text(available, have));
+			 memory_available_text(have));
+}
+
+static struct err measure(const struct model *m, const struct train_options *train, const double *positions,
+			  struct train_plan *out)
+{
+	struct transformer_request request = request_of(m, train, positions);
+	struct arena values = { 0 };
+	TRY(transformer_bytes(&request, &out->activations));
+	arena_take(&values, m->layout.size, sizeof(real));
+	arena_take(&values, slab_bytes(m->layout.size), 1);
+	out->parameters = m->layout.size;
+	out->slabs = values.used;
+	out->batch = batch_bytes((int)train->batch, (int)m->options.train_length);
+	return plan_fits(out);
+}
+
+/* Of a model that is laid out but has no values. The task's positions may be others than 0, 1, 2 ...; to make them
+ * takes memory too, so what does not fit with those is refused first. */
+static struct err measure_all(const struct model *m, const struct data_options *data, const struct train_options *train,
+			      struct train_plan *out)
+{
+	struct batch_source source = source_of(&m->options, data, train);
+	struct batch first;
+	TRY(task_of(source.task)->check(source.task, source.train_length, source.length));
+	TRY(measure(m, train, NULL, out));
+	struct err e = batch_open(&source, 1, &first);
+	if (!e.code)
+		e = measure(m, train, first.positions, out);
+	batch_close(&first);
+	return e;
 }
 
 struct err train_plan(const struct model_options *model, const struct data_options *data,
@@ -91,16 +105,7 @@ struct err train_plan(const struct model_options *model, const struct data_optio
 	*out = (struct train_plan){ 0 };
 	struct err e = layout_build(model, m.V, &m.layout);
 	if (!e.code)
-		e = activation_bytes(&m, data, train, &out->activations);
-	if (!e.code) {
-		struct arena values = { 0 };
-		arena_take(&values, m.layout.size, sizeof(real));
-		arena_take(&values, slab_bytes(m.layout.size), 1);
-		out->parameters = m.layout.size;
-		out->slabs = values.used;
-		out->batch = batch_bytes((int)train->batch, (int)model->train_length);
-		e = plan_fits(out);
-	}
+		e = measure_all(&m, data, train, out);
 	layout_free(&m.layout);
 	return e;
 }

@@ -2,6 +2,7 @@
 #define ROPEWALK_ARENA_H
 
 #include "err.h"
+#include "memory.h"
 
 #include <stddef.h>
 
@@ -23,11 +24,5 @@ void *arena_take(struct arena *a, size_t count, size_t item);
 /* Reserves zeroed memory for what was measured. `what` names the plan in the error. arena_free takes it back. */
 struct err arena_reserve(struct arena *a, size_t bytes, const char *what);
 void arena_free(struct arena *a);
-
-/* Bytes this process may still use: the least of what the machine has available and the address-space limit. */
-size_t memory_available(void);
-
-/* "12.3 MB" */
-const char *memory_text(size_t bytes, char text[32]);
 
 #endif

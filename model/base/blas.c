@@ -1,13 +1,15 @@
 #include "blas.h"
 
+#include "memory.h"
 #include "product.h"
 #include "threads.h"
 
 #include <cblas.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
 #ifdef ROPEWALK_DOUBLE
 #define GEMM cblas_dgemm
 #define SELF_TEST_TOLERANCE 1e-13
@@ -176,11 +178,91 @@ static struct err self_test_failed(int test, double error)
 			  product_name[test], error);
 }
 
+/* What the library maps for a thread that multiplies, and keeps: the most there is among the processors it knows. */
+#define BUFFER ((size_t)128 << 20)
+
+enum { SERIAL, PTHREAD, OPENMP };
+
+/* Threads that the library counts on while it loads. */
+static int loading_threads(const char *openblas_threads, const char *omp_threads)
+{
+	const char *text = openblas_get_parallel() == PTHREAD && openblas_threads ? openblas_threads : omp_threads;
+	long given = text ? strtol(text, NULL, 10) : 0;
+	int most = openblas_get_num_procs();
+	return given > 0 && given < most ? (int)given : most;
+}
+
+size_t blas_loading_bytes(const char *openblas_threads, const char *omp_threads)
+{
+	size_t threads = (size_t)loading_threads(openblas_threads, omp_threads);
+	switch (openblas_get_parallel()) {
+	case PTHREAD: return (threads - 1) * (BUFFER + threads_stack());
+	case OPENMP: return threads * BUFFER;
+	default: return 0;
+	}
+}
+
+static struct err space_suffices(size_t need)
+{
+	size_t allowed = memory_allowed();
+	int threads = threads_count();
+	char wanted[32], left[32], hint[160];
+	if (need <= allowed)
+		return OK;
+	snprintf(hint, sizeof hint, "Raise the limit%s.", threads > 1 ? ", or take fewer --threads" : "");
+	return err_failed(hint, "%d thread%s of matrix products need%s %s of memory, and the limit on address space or "
+			  "data (ulimit -v, -d) leaves %s", threads, threads > 1 ? "s" : "", threads > 1 ? "" : "s",
+			  memory_text(need, wanted), memory_text(allowed, left));
+}
+
+/* The library's own, which not every build shows. */
+extern void *blas_memory_alloc(int unused) __attribute__((weak));
+extern void blas_memory_free(void *buffer) __attribute__((weak));
+enum { POOL = 64 };
+
+/* Has the library map its buffers now, so that what is left is known; false where it must be left to do so later. */
+static bool map_buffers(int count)
+{
+	void *buffer[POOL];
+	if (!blas_memory_alloc || !blas_memory_free || count > POOL)
+		return false;
+	for (int i = 0; i < count; i++)
+		buffer[i] = blas_memory_alloc(0);
+	for (int i = 0; i < count; i++)
+		blas_memory_free(buffer[i]);
+	return true;
+}
+
+static void nothing(int index, int thread, void *data)
+{
+	(void)index, (void)thread, (void)data;
+}
+
+/* Starts the threads under a limit on address space, where it has room for them and for the library. The openmp flavour
+ * has mapped its buffers while it was loaded, and keeps one for itself. */
+static struct err start_limited(void)
+{
+	static int threads = 1, buffers = -1;
+	int count = threads_count();
+	if (buffers < 0)
+		buffers = openblas_get_parallel() == OPENMP ? loading_threads(NULL, getenv("OMP_NUM_THREADS")) - 1 : 0;
+	size_t more_buffers = count > buffers ? (size_t)(count - buffers) : 0;
+	size_t more_threads = count > threads ? (size_t)(count - threads) : 0;
+	TRY(space_suffices(more_buffers * BUFFER + more_threads * threads_stack()));
+	memory_promise(map_buffers(count) ? 0 : more_buffers * BUFFER);
+	buffers = count > buffers ? count : buffers;
+	threads = count;
+	threads_each(count, nothing, NULL);
+	return OK;
+}
+
 struct err blas_start(int threads)
 {
 	static bool passed; /* by this process, whose kernels stay */
 	openblas_set_num_threads(1);
 	threads_start(threads);
+	if (memory_allowed() < SIZE_MAX)
+		TRY(start_limited());
 	if (passed)
 		return OK;
 	struct self_test t = { .worst = { 0 } };

@@ -5,6 +5,7 @@
 #include "real.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Matrix products: OpenBLAS behind one file. Row-major; ld* are reals from one row to the next. Each call runs on one
  * thread and must come from inside a parallel region (threads_each): the same bits for any number of threads. */
@@ -33,8 +34,14 @@ void blas_library(enum blas_kind kind, int m, int n, int k, const real *a, int l
 		  real *c, int ldc);
 
 /* Sets BLAS to one thread, then starts ours (threads_start), in that order, and checks every kind of product above on
- * sizes with and without remainders against plain loops: some builds compute wrong results on some processors. */
+ * sizes with and without remainders against plain loops: some builds compute wrong results on some processors. Under a
+ * limit on address space that does not leave what the threads and the library take there is an error: the one would end
+ * the process, the other would ask for ever. What they take later is promised (memory_promise). */
 struct err blas_start(int threads);
+
+/* Bytes of address space that the library takes for threads of its own while it loads; may be called before it has.
+ * Its variables in the environment, or NULL: OPENBLAS_NUM_THREADS, OMP_NUM_THREADS. */
+size_t blas_loading_bytes(const char *openblas_threads, const char *omp_threads);
 
 /* What computes here, for records: library and version, processor core the kernels are made for, threading flavour, and
  * whose products are used ("own", "library"). */

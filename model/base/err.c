@@ -1,5 +1,7 @@
 #include "err.h"
 
+#include "text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,10 @@
 static struct err build(enum err_code code, const char *hint, const char *format, va_list list)
 {
 	struct err e = { .code = code };
-	vsnprintf(e.text, sizeof e.text, format, list);
-	snprintf(e.hint, sizeof e.hint, "%s", hint ? hint : "");
+	char text[sizeof e.text];
+	vsnprintf(text, sizeof text, format, list);
+	text_printable(text, e.text, sizeof e.text);
+	text_printable(hint ? hint : "", e.hint, sizeof e.hint);
 	return e;
 }
 
@@ -58,7 +62,7 @@ struct err err_at(struct err e, const char *format, ...)
 	/* A long place is cut, so that half the room is left for what happened there. */
 	size_t used = (size_t)place < sizeof text / 2 ? (size_t)place : sizeof text / 2 - 1;
 	snprintf(text + used, sizeof text - used, ": %.*s", (int)(sizeof text - used - 3), e.text);
-	memcpy(e.text, text, sizeof text);
+	text_printable(text, e.text, sizeof e.text);
 	return e;
 }
 

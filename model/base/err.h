@@ -19,7 +19,8 @@ struct err {
 
 #define OK ((struct err){ .code = ERR_NONE })
 
-/* Builders. `hint` may be NULL. err_system appends strerror of the errno given. */
+/* Builders. Text and hint are one line each, whatever a file or a name put into them (text_printable). `hint` may be
+ * NULL. err_system appends strerror of the errno given. */
 struct err err_usage(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct err err_failed(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct err err_diverged(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));

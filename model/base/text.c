@@ -198,6 +198,7 @@ static char *trimmed_copy(const char *start, const char *end)
 char **text_list(const char *text, int *count)
 {
 	char **list = checked(malloc(sizeof *list));
+	size_t room = 1;
 	int pieces = 0, depth = 0;
 	if (*skip_space(text))
 		for (const char *s = text, *start = text;; s++) {
@@ -205,7 +206,8 @@ char **text_list(const char *text, int *count)
 			depth -= *s == ')' && depth > 0;
 			if (*s && (*s != ',' || depth))
 				continue;
-			list = checked(realloc(list, sizeof *list * ((size_t)pieces + 2)));
+			if ((size_t)pieces + 1 == room)
+				list = checked(realloc(list, sizeof *list * (room *= 2)));
 			list[pieces++] = trimmed_copy(start, s);
 			start = s + 1;
 			if (!*s)
@@ -223,6 +225,45 @@ void text_list_free(char **list)
 	for (char **piece = list; *piece; piece++)
 		free(*piece);
 	free(list);
+}
+
+/* The code point that `s` begins with and, in *bytes, how many it has; 0 bytes where it is not UTF-8. */
+static uint32_t code_point(const unsigned char *s, size_t *bytes)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t length = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
+	uint32_t value = length > 1 ? *s & (0x7fu >> length) : *s;
+	for (size_t i = 1; i < length; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			length = 0;
+		value = value << 6 | (s[i] & 0x3f);
+	}
+	bool surrogate = value >= 0xd800 && value < 0xe000;
+	*bytes = length && value >= least[length] && value <= 0x10ffff && !surrogate ? length : 0;
+	return value;
+}
+
+/* Controls, what has no width, line and paragraph separators, changes of direction. */
+static bool unprintable(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
+}
+
+void text_printable(const char *text, char *out, size_t room)
+{
+	char *end = out + room - 1;
+	for (const unsigned char *s = (const unsigned char *)text; *s;) {
+		size_t bytes;
+		bool escaped = unprintable(code_point(s, &bytes)) || !bytes;
+		size_t taken = bytes ? bytes : 1;
+		if ((size_t)(end - out) < (escaped ? 4 * taken : taken))
+			break;
+		for (size_t i = 0; i < taken; i++)
+			out += escaped ? sprintf(out, "\\x%02x", s[i]) : (*out = (char)s[i], 1);
+		s += taken;
+	}
+	*out = '\0';
 }
 
 void text_add(struct text_builder *b, const char *format, ...)

@@ -9,8 +9,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
+#include <pthread.h>
 #endif
 #ifdef __linux__
 #include <sched.h>
@@ -92,6 +94,41 @@ int threads_start(int count)
 #endif
 	return count_;
 }
+
+#ifdef _OPENMP
+/* "16M": a number of kB, or of bytes (B), MB, GB; 0 where it is not set. */
+static size_t environment_stack(const char *name)
+{
+	const char *text = getenv(name);
+	char *unit;
+	unsigned long long size = text ? strtoull(text, &unit, 10) : 0;
+	if (!size)
+		return 0;
+	switch (unit[strspn(unit, " \t")] | 0x20) {
+	case 'b': return (size_t)size;
+	case 'm': return (size_t)size << 20;
+	case 'g': return (size_t)size << 30;
+	default: return (size_t)size << 10;
+	}
+}
+
+size_t threads_stack(void)
+{
+	pthread_attr_t attributes;
+	size_t size = environment_stack("OMP_STACKSIZE");
+	size = size ? size : environment_stack("GOMP_STACKSIZE");
+	if (size || pthread_attr_init(&attributes))
+		return size;
+	pthread_attr_getstacksize(&attributes, &size);
+	pthread_attr_destroy(&attributes);
+	return size;
+}
+#else
+size_t threads_stack(void)
+{
+	return 0;
+}
+#endif
 
 int threads_count(void)
 {

@@ -2,6 +2,7 @@
 #define ROPEWALK_THREADS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* OpenMP behind one file, so that the program also builds without it. Results never depend on the number of threads:
  * what a parallel loop computes for an index depends on that index alone. */
@@ -11,6 +12,9 @@
 /* Starts with `count` threads (THREADS_MOST at most); 0 takes OMP_NUM_THREADS if set, else the physical cores this
  * process may run on. Returns the number in force. Products stay single-threaded in each (blas_start). */
 int threads_start(int count);
+
+/* Bytes of address space that the stack of each thread but the first takes: OMP_STACKSIZE, else the system's default. */
+size_t threads_stack(void);
 
 int threads_count(void);   /* in force */
 int threads_self(void);    /* the calling thread, 0 .. count - 1; 0 outside of threads_each */

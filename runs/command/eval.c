@@ -101,7 +101,8 @@ static struct err run(struct invocation *in)
 	if (!e.code)
 		e = run_folder_open(in->word[0], c, &folder);
 	if (!e.code)
-		e = eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &length, &multiple, &lengths);
+		e = config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
+							   &length, &multiple, &lengths));
 	if (!e.code) {
 		struct run_evaluation job = { .folder = folder, .config = c, .scaling = scaling, .scalings = scalings,
 					      .length = length, .multiple = multiple, .lengths = lengths,

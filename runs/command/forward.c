@@ -4,6 +4,7 @@
 #include "model/weights.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"
+#include "runs/token_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,131 +29,6 @@ static const struct option own[] = {
 	  .most = 16777216 },
 	{ 0 },
 };
-
-/* What --tokens holds, checked. */
-struct input {
-	struct safetensors file;
-	const char *path, *prefix;
-	int B, T;
-	int32_t *token, *target; /* [B][T]; target -1 where not scored */
-	double *positions;       /* [T], or NULL */
-	struct arena memory;
-};
-
-static const struct tensor *find_input(const struct input *in, const char *name)
-{
-	char full[256];
-	snprintf(full, sizeof full, "%s%s", in->prefix, name);
-	return safetensors_find(&in->file, full);
-}
-
-static struct err missing(const struct input *in, const char *name)
-{
-	return err_usage("--prefix names what stands before the names.", "%s: tensor %s%s is missing", in->path,
-			 in->prefix, name);
-}
-
-/* tokens (B,T), or (T) for B = 1. */
-static struct err read_shape(struct input *in)
-{
-	const struct tensor *t = find_input(in, "tokens");
-	if (!t)
-		return missing(in, "tokens");
-	int64_t B = t->rank == 2 ? t->shape[0] : 1, T = t->rank ? t->shape[t->rank - 1] : 0;
-	if (t->rank < 1 || t->rank > 2 || B < 1 || T < 1 || B > 1048576 || T > 16777216)
-		return err_usage("tokens has the shape (B,T), B up to 1048576 and T up to 16777216.",
-				 "%s: %s has another shape", in->path, t->name);
-	in->B = (int)B;
-	in->T = (int)T;
-	return OK;
-}
-
-static void place(struct arena *a, struct input *in)
-{
-	size_t items = (size_t)in->B * (size_t)in->T;
-	in->token = ARENA_TAKE(a, int32_t, items);
-	in->target = ARENA_TAKE(a, int32_t, items);
-	in->positions = ARENA_TAKE(a, double, (size_t)in->T);
-}
-
-static struct err check_items(const struct input *in, const struct tensor *t)
-{
-	if (tensor_items(t) == (int64_t)in->B * in->T)
-		return OK;
-	return err_usage("It needs the shape of the tokens.", "%s: %s has %" PRId64 " items where tokens has %d x %d",
-			 in->path, t->name, tensor_items(t), in->B, in->T);
-}
-
-static struct err bad_id(const struct input *in, const char *name, int64_t index, int32_t id, int V)
-{
-	char hint[80];
-	snprintf(hint, sizeof hint, "The vocabulary has V = %d: ids 0 to %d.", V, V - 1);
-	return err_usage(hint, "%s: %s%s[%" PRId64 "][%" PRId64 "] is %d", in->path, in->prefix, name, index / in->T,
-			 index % in->T, id);
-}
-
-/* Sets the targets that the mask leaves out to -1; what stood there is not looked at. */
-static struct err apply_mask(struct input *in, const struct tensor *mask, int V)
-{
-	TRY(check_items(in, mask));
-	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++) {
-		double value = tensor_item(mask, i);
-		if (value != 0 && value != 1)
-			return err_usage("A mask has the values 0 and 1.", "%s: %s[%" PRId64 "][%" PRId64 "] is %g",
-					 in->path, mask->name, i / in->T, i % in->T, value);
-		if (value == 0)
-			in->target[i] = -1;
-		else if (in->target[i] < 0 || in->target[i] >= V)
-			return bad_id(in, "targets", i, in->target[i], V);
-	}
-	return OK;
-}
-
-static struct err read_targets(struct input *in, int V)
-{
-	const struct tensor *t = find_input(in, "targets"), *scored = find_input(in, "scored"),
-			    *mask = find_input(in, "loss_mask");
-	if (!t)
-		return missing(in, "targets");
-	TRY(check_items(in, t));
-	TRY(err_at(tensor_to_int32(t, in->target), "%s", in->path));
-	if (scored && mask)
-		return err_usage("Give one of them.", "%s: both scored and loss_mask", in->path);
-	if (scored || mask)
-		return apply_mask(in, scored ? scored : mask, V);
-	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++)
-		if (in->target[i] < -1 || in->target[i] >= V)
-			return bad_id(in, "targets", i, in->target[i], V);
-	return OK;
-}
-
-static struct err read_tokens(struct input *in, int V)
-{
-	const struct tensor *t = find_input(in, "tokens");
-	TRY(err_at(tensor_to_int32(t, in->token), "%s", in->path));
-	for (int64_t i = 0; i < (int64_t)in->B * in->T; i++)
-		if (in->token[i] < 0 || in->token[i] >= V)
-			return bad_id(in, "tokens", i, in->token[i], V);
-	return OK;
-}
-
-static struct err input_read(const char *path, const char *prefix, struct input *in)
-{
-	*in = (struct input){ .path = path, .prefix = prefix };
-	TRY(safetensors_read(path, &in->file));
-	TRY(read_shape(in));
-	struct arena measure = { 0 };
-	place(&measure, in);
-	TRY(arena_reserve(&in->memory, measure.used, "tokens and targets"));
-	place(&in->memory, in);
-	return input_positions(path, find_input(in, "positions"), in->T, in->positions);
-}
-
-static void input_free(struct input *in)
-{
-	safetensors_free(&in->file);
-	arena_free(&in->memory);
-}
 
 /* A size given by flag must be the one that the file has. */
 static struct err compare_given(const struct config *c, const struct model_options *found, const char *path)
@@ -196,14 +72,14 @@ static struct err model_read(const struct config *c, const char *path, struct mo
 		e = model_open(&options, V, m);
 	if (!e.code)
 		e = weights_fill(m, &file, path, "", ours, &ignored);
-	if (!e.code && ignored.size)
-		fprintf(stderr, "%s: ignored: %s\n", path, ignored.data);
+	if (!e.code)
+		input_ignored(path, &ignored);
 	text_builder_free(&ignored);
 	safetensors_free(&file);
 	return e;
 }
 
-static struct err write_output(const char *path, const struct input *in, const struct model *m, const real *logits,
+static struct err write_output(const char *path, const struct token_file *in, const struct model *m, const real *logits,
 			       const struct outcome *out, const real *gradient)
 {
 	double loss = out->nll_sum / (double)out->scored;
@@ -237,14 +113,30 @@ struct results {
 	real *logits, *gradient;
 };
 
-static void place_results(struct arena *a, const struct input *in, const struct model *m, bool gradients,
+static void place_results(struct arena *a, const struct token_file *in, const struct model *m, bool gradients,
 			  struct results *r)
 {
 	r->logits = ARENA_TAKE(a, real, (size_t)in->B * (size_t)in->T * (size_t)m->V);
 	r->gradient = gradients ? ARENA_TAKE(a, real, m->layout.size) : NULL;
 }
 
-static struct err compute(const struct forward_options *o, const struct input *in, const struct model *m,
+/* Refuses what is too much, writing the file included, before anything large is reserved. */
+static struct err fits(const struct transformer_request *request, size_t results)
+{
+	struct arena all = { 0 };
+	size_t transformer;
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	TRY(transformer_bytes(request, &transformer));
+	arena_take(&all, transformer, 1);
+	arena_take(&all, results, 2);
+	if (all.used <= memory_available())
+		return OK;
+	return err_usage("Give fewer sequences at once, or shorter ones.",
+			 "forward: %d sequences of %d tokens need %s, and %s", request->B, request->T,
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
+static struct err compute(const struct forward_options *o, const struct token_file *in, const struct model *m,
 			  const struct method *scaling)
 {
 	struct arena memory = { 0 }, measure = { 0 };
@@ -253,7 +145,9 @@ static struct err compute(const struct forward_options *o, const struct input *i
 	struct transformer_request request = { .model = m, .B = in->B, .T = in->T, .positions = in->positions,
 					       .scaling = scaling, .gradients = o->gradients };
 	place_results(&measure, in, m, o->gradients, &r);
-	struct err e = transformer_open(&request, &t);
+	struct err e = fits(&request, measure.used);
+	if (!e.code)
+		e = transformer_open(&request, &t);
 	if (!e.code)
 		e = arena_reserve(&memory, measure.used, "logits and gradients");
 	if (!e.code) {
@@ -287,14 +181,13 @@ static struct err check_files(const struct forward_options *o, const char *model
 	return io_writable(o->output);
 }
 
-static struct err work(struct config *c, const char *path, struct input *in, struct model *m)
+static struct err work(struct config *c, const char *path, struct token_file *in, struct model *m)
 {
 	const struct forward_options *o = c->own;
 	struct method scaling = o->scaling;
-	TRY(input_read(o->tokens, o->prefix, in));
+	TRY(token_file_read(o->tokens, o->prefix, in));
 	TRY(model_read(c, path, m));
-	TRY(read_tokens(in, m->V));
-	TRY(read_targets(in, m->V));
+	TRY(token_file_check(in, m->V));
 	double reached = in->positions[in->T - 1] + 1;
 	TRY(scaling_check(&scaling, &m->options, reached));
 	TRY(input_scaling_length(&scaling, &m->options, reached, o->length));
@@ -305,12 +198,12 @@ static struct err work(struct config *c, const char *path, struct input *in, str
 static struct err run(struct invocation *invocation)
 {
 	struct config *c = &invocation->config;
-	struct input in = { 0 };
+	struct token_file in = { 0 };
 	struct model m = { 0 };
 	TRY(config_finish(c, true));
 	TRY(check_files(c->own, invocation->word[0]));
 	struct err e = work(c, invocation->word[0], &in, &m);
-	input_free(&in);
+	token_file_free(&in);
 	model_close(&m);
 	return e;
 }

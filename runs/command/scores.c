@@ -209,8 +209,8 @@ static struct err read_own(const struct work *w, struct model *m)
 	rest.tensor = left;
 	rest.count = (int)arrlen(left);
 	struct err e = weights_fill(m, &rest, w->path, w->prefix, false, &ignored);
-	if (!e.code && ignored.size)
-		fprintf(stderr, "%s: ignored: %s\n", w->path, ignored.data);
+	if (!e.code)
+		input_ignored(w->path, &ignored);
 	for (int i = 0; !e.code && i < layout_count(&m->layout); i++) {
 		const struct parameter *p = &m->layout.parameter[i];
 		const int64_t shape[2] = { p->rows ? p->rows : 1, p->columns };
@@ -248,20 +248,25 @@ static struct err plan(const struct work *w, const struct scores_request *q, con
 {
 	struct work sizes = *w;
 	struct arena measure = { 0 };
-	char all[32], scores[32], have[32];
-	size_t attention = 0, squares = (size_t)w->B * (size_t)w->H * (size_t)w->T * (size_t)w->T, total;
+	char all[32], scores[32], have[MEMORY_AVAILABLE_TEXT];
+	size_t attention = 0, squares, total;
 	if (w->tensor[Q])
 		TRY(scores_bytes(q, &attention));
 	place_work(&measure, &sizes, position);
-	squares = w->tensor[Q] ? squares * sizeof(real) : 0;
-	if (measure.used == SIZE_MAX || __builtin_add_overflow(measure.used + squares, attention, &total))
+	if (!w->tensor[Q])
+		squares = 0;
+	else if (__builtin_mul_overflow((size_t)w->B * (size_t)w->H, (size_t)w->T * (size_t)w->T, &squares) ||
+		 __builtin_mul_overflow(squares, sizeof(real), &squares))
+		squares = SIZE_MAX;
+	if (measure.used == SIZE_MAX || __builtin_add_overflow(measure.used, squares, &total) ||
+	    __builtin_add_overflow(total, attention, &total))
 		total = SIZE_MAX;
 	memory_text(total, all);
 	memory_text(squares, scores);
 	if (total > memory_available())
 		return err_usage("Give fewer sequences or heads at once, or shorter ones.",
-				 "scores: B %" PRId64 ", H %" PRId64 ", T %" PRId64 " need %s, and %s are available",
-				 w->B, w->H, w->T, all, memory_text(memory_available(), have));
+				 "scores: B %" PRId64 ", H %" PRId64 ", T %" PRId64 " need %s, and %s", w->B,
+				 w->H, w->T, all, memory_available_text(have));
 	fprintf(stderr, "plan: %s; scores are %s of it, and as much again while they are written\n", all, scores);
 	return OK;
 }

@@ -119,30 +119,38 @@ void rows_records(const struct row *rows, int count, struct records *to)
 /* An overflowed perplexity is written as "inf", which is no number a user may give. */
 static bool read_number(const char *text, double *out)
 {
-	if (!strcmp(text, "inf"))
-		*out = __builtin_inf();
-	else
+	if (strcmp(text, "inf"))
 		return text_to_number(text, out);
+	*out = __builtin_inf();
 	return true;
 }
 
-static bool read_row(const struct column *c, char *const *field, int fields, void *row)
+static int columns(const struct column *c)
+{
+	int count = 0;
+	while (c[count].name)
+		count++;
+	return count;
+}
+
+/* The first column whose text is not of its kind; NULL if there is none. */
+static const char *read_row(const struct column *c, char *const *field, void *row)
 {
 	for (int i = 0; c[i].name; i++) {
-		if (i == fields)
-			return false;
 		char *to = (char *)row + c[i].offset;
+		bool good = true;
 		if (c[i].optional && !*field[i])
 			continue;
 		if (c[i].kind == COLUMN_TEXT)
 			*(const char **)to = text_keep(field[i]);
-		else if (c[i].kind == COLUMN_INTEGER ? !text_to_integer(field[i], (int64_t *)to)
-						     : !read_number(field[i], (double *)to))
-			return false;
-		if (!c[i + 1].name)
-			return i + 1 == fields;
+		else if (c[i].kind == COLUMN_INTEGER)
+			good = text_to_integer(field[i], (int64_t *)to);
+		else
+			good = read_number(field[i], (double *)to);
+		if (!good)
+			return c[i].name;
 	}
-	return false;
+	return NULL;
 }
 
 static bool same_header(const struct column *c, char *const *field, int fields)
@@ -153,36 +161,109 @@ static bool same_header(const struct column *c, char *const *field, int fields)
 	return !c[fields].name;
 }
 
-/* Can a row's numbers be? A file edited by hand is not to be averaged with the others. */
-static bool possible_row(const void *row)
+/* ln of the largest number. */
+#define LOG_MOST 709.782712893384
+
+static bool possible_perplexity(const struct eval_cell *c)
+{
+	if (isinf(c->perplexity))
+		return c->nll >= LOG_MOST * (1 - 1e-6);
+	return c->perplexity > 0 && fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll);
+}
+
+/* The first column whose number cannot be, NULL if there is none: a file edited by hand is not to be averaged with the
+ * others. */
+static const char *impossible_row(const void *row)
 {
 	const struct row *r = row;
 	const struct eval_cell *c = &r->cell;
-	return r->train_length > 0 && r->length > 0 && r->multiple > 0 && r->factor > 0 && r->sequences > 0 &&
-	       c->scored >= 0 && c->nll > -1e-3 && c->nll_se >= 0 && c->accuracy >= 0 && c->accuracy <= 1 &&
-	       c->exact >= 0 && c->exact <= 1 && (!c->scored || fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll) ||
-						isinf(c->perplexity));
+	return !(r->factor > 0 && isfinite(r->factor))		? "factor"
+	       : r->train_length < 1				? "train_length"
+	       : r->length < 1					? "length"
+	       : !(r->multiple > 0 && isfinite(r->multiple))	? "multiple"
+	       : r->sequences < 1				? "sequences"
+	       : c->scored < 0					? "scored"
+	       : !(c->nll > -1e-3)				? "nll"
+	       : !(c->nll_se >= 0)				? "nll_se"
+	       : c->scored && !possible_perplexity(c)		? "perplexity"
+	       : !(c->floor >= 0)				? "floor"
+	       : !(c->accuracy >= 0 && c->accuracy <= 1)	? "accuracy"
+	       : !(c->exact >= 0 && c->exact <= 1)		? "exact"
+								: NULL;
 }
 
-static bool possible_sequence_row(const void *row)
+static const char *impossible_sequence_row(const void *row)
 {
 	const struct sequence_row *r = row;
-	return r->length > 0 && r->sequence >= 0 && r->sequence < r->sequences && r->tally.scored >= 0 &&
-	       r->tally.nll_sum > -1e-3 * ((double)r->tally.scored + 1) && r->tally.correct >= 0 &&
-	       r->tally.correct <= r->tally.scored;
+	const struct eval_tally *t = &r->tally;
+	return r->length < 1						? "length"
+	       : r->sequence < 0 || r->sequence >= r->sequences	? "sequence"
+	       : t->scored < 0						? "scored"
+	       : !(t->nll_sum > -1e-3 * ((double)t->scored + 1))	? "nll_sum"
+	       : t->correct < 0 || t->correct > t->scored		? "correct"
+									: NULL;
 }
 
-static bool scored_column_empty(const struct column *c, char *const *field, bool scored)
+/* Optional columns have a value where something was scored, and there alone. */
+static const char *not_as_scored(const struct column *c, char *const *field, bool scored)
 {
 	for (int i = 0; c[i].name; i++)
-		if (scored && c[i].optional && !*field[i])
-			return true;
-	return false;
+		if (c[i].optional && (*field[i] != 0) != scored)
+			return c[i].name;
+	return NULL;
 }
 
-/* Reads a file's records, header aside, and calls `add` with each row. */
-static struct err read_rows(const char *path, const struct column *c, size_t size,
-			    bool (*possible)(const void *row), void (*add)(const void *row, void *to), void *to)
+/* What the two kinds of files differ in. */
+struct kind {
+	const struct column *column;
+	size_t size; /* of a row */
+	const char *(*impossible)(const void *row);
+	void (*add)(const void *row, void *to);
+};
+
+#define REMOVE "Remove the file: `ropewalk eval` and `ropewalk study` make it again."
+
+static struct err damaged(const char *path, int line, const struct column *c, char *const *field, const char *name)
+{
+	int i = 0;
+	while (strcmp(c[i].name, name))
+		i++;
+	return err_usage(REMOVE, "%s:%d: a damaged row: its %s is '%.60s'", path, line, name, field[i]);
+}
+
+/* One record into a row of zeros. */
+static struct err read_record(const char *path, int line, const struct kind *kind, char *const *field, void *row)
+{
+	const struct column *c = kind->column;
+	if (arrlen(field) != columns(c))
+		return err_usage(REMOVE, "%s:%d: a damaged row: it has %d fields where there are %d", path, line,
+				 (int)arrlen(field), columns(c));
+	const char *bad = read_row(c, field, row);
+	if (!bad)
+		bad = kind->impossible(row);
+	if (!bad && c == row_columns)
+		bad = not_as_scored(c, field, ((const struct row *)row)->cell.scored > 0);
+	return bad ? damaged(path, line, c, field, bad) : OK;
+}
+
+static struct err read_records(const char *path, const struct csv *csv, const struct kind *kind, void *to)
+{
+	if (!arrlen(csv->record) || !same_header(kind->column, csv->record[0], (int)arrlen(csv->record[0])))
+		return err_usage(REMOVE, "%s:1: not the columns that this version writes", path);
+	char *row = stb_reallocate(NULL, kind->size);
+	struct err e = OK;
+	for (ptrdiff_t i = 1; i < arrlen(csv->record) && !e.code; i++) {
+		memset(row, 0, kind->size);
+		e = read_record(path, csv->line[i], kind, csv->record[i], row);
+		if (!e.code)
+			kind->add(row, to);
+	}
+	free(row);
+	return e;
+}
+
+/* Reads a file's records, header aside, and adds each row. */
+static struct err read_rows(const char *path, const struct kind *kind, void *to)
 {
 	char *text;
 	size_t length;
@@ -190,25 +271,14 @@ static struct err read_rows(const char *path, const struct column *c, size_t siz
 	if (!io_exists(path))
 		return OK;
 	TRY(io_read(path, &text, &length));
-	const char *hint = "Remove the file: `ropewalk eval` and `ropewalk study` make it again.";
 	bool text_alone = strlen(text) == length, ended = length && text[length - 1] == '\n';
-	struct err e = text_alone ? csv_parse(path, text, &csv) : err_usage(hint, "%s: holds a NUL byte", path);
+	struct err e = text_alone ? csv_parse(path, text, &csv)
+				  : err_usage(REMOVE, "%s: holds a NUL byte, at byte %zu", path, strlen(text));
 	free(text);
 	TRY(e);
-	if (!arrlen(csv.record) || !same_header(c, csv.record[0], (int)arrlen(csv.record[0])))
-		e = err_usage(hint, "%s:1: not the columns that this version writes", path);
-	char *row = stb_reallocate(NULL, size);
-	for (ptrdiff_t i = 1; i < arrlen(csv.record) && !e.code; i++) {
-		memset(row, 0, size);
-		if (read_row(c, csv.record[i], (int)arrlen(csv.record[i]), row) && possible(row) &&
-		    !scored_column_empty(c, csv.record[i], c == row_columns && ((struct row *)row)->cell.scored > 0))
-			add(row, to);
-		else
-			e = err_usage(hint, "%s:%d: a damaged row", path, csv.line[i]);
-	}
+	e = read_records(path, &csv, kind, to);
 	if (!e.code && !ended)
-		e = err_usage(hint, "%s:%d: the last row is not complete", path, arrlast(csv.line));
-	free(row);
+		e = err_usage(REMOVE, "%s:%d: the last row is not complete", path, arrlast(csv.line));
 	csv_free(&csv);
 	return e;
 }
@@ -220,7 +290,8 @@ static void add_row(const void *row, void *rows)
 
 struct err rows_read(const char *path, struct row **rows)
 {
-	return read_rows(path, row_columns, sizeof **rows, possible_row, add_row, rows);
+	static const struct kind kind = { row_columns, sizeof **rows, impossible_row, add_row };
+	return read_rows(path, &kind, rows);
 }
 
 static void add_sequence_row(const void *row, void *rows)
@@ -230,7 +301,8 @@ static void add_sequence_row(const void *row, void *rows)
 
 struct err sequence_rows_read(const char *path, struct sequence_row **rows)
 {
-	return read_rows(path, sequence_columns, sizeof **rows, possible_sequence_row, add_sequence_row, rows);
+	static const struct kind kind = { sequence_columns, sizeof **rows, impossible_sequence_row, add_sequence_row };
+	return read_rows(path, &kind, rows);
 }
 
 static struct err write_text(const char *path, struct text_builder *b)

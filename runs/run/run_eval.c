@@ -70,9 +70,46 @@ static struct err outline(const struct config *c, struct model *m)
 	return layout_build(&m->options, m->V, &m->layout);
 }
 
+/* What a scored sequence takes in a table's rows and as text, with room to grow, while a table is made. */
+#define SEQUENCE_BYTES (2 * sizeof(struct sequence_row) + 256)
+
+/* Rows of all lengths of a table are there at once, and of all scalings what is compared. */
+static struct err rows_fit(const struct run_evaluation *e)
+{
+	const char *ignored[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&e->config->data.task), ignored);
+	size_t row = SEQUENCE_BYTES + (size_t)e->scalings * sizeof(struct eval_tally);
+	struct arena all = { 0 };
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
+	if (all.used <= memory_available())
+		return OK;
+	return err_usage("Choose fewer --sequences.",
+			 "the tables of %" PRId64 " sequences at %d length%s need %s, and %s",
+			 e->config->eval.sequences, e->lengths, e->lengths > 1 ? "s" : "",
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
+struct err run_evaluate_fits(const struct run_evaluation *e)
+{
+	struct model m;
+	struct err error = outline(e->config, &m);
+	if (!error.code)
+		error = rows_fit(e);
+	for (int s = 0; s < e->scalings && !error.code; s++)
+		for (int l = 0; l < e->lengths && !error.code; l++) {
+			struct eval_request request = request_of(e, &m, s, l);
+			error = err_at(eval_check_size(&request), "%s at length %d", label_of(&e->scaling[s]),
+				       e->length[l]);
+		}
+	layout_free(&m.layout);
+	return error;
+}
+
 struct err run_evaluate_check(const struct run_evaluation *e)
 {
 	struct model m;
+	TRY(e->skip ? rows_fit(e) : run_evaluate_fits(e));
 	struct err error = outline(e->config, &m);
 	for (int s = 0; s < e->scalings && !error.code && !e->skip; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++)
@@ -319,8 +356,11 @@ static struct err table_write(const struct run_evaluation *e, const struct table
 static void warn_of_version(const char *folder, const char *what, const json_t *made_by)
 {
 	const char *commit = json_string_value(json_object_get(made_by, "commit"));
-	if (commit && strcmp(commit, version_commit()))
-		fprintf(stderr, "%s: %s by commit %s; this is %s\n", folder, what, commit, version_commit());
+	char shown[64];
+	if (!commit || !strcmp(commit, version_commit()))
+		return;
+	text_printable(commit, shown, sizeof shown);
+	fprintf(stderr, "%s: %s by commit %s; this is %s\n", folder, what, shown, version_commit());
 }
 
 static void report_reuse(const struct run_evaluation *e, const struct table *t)

@@ -18,8 +18,9 @@ struct run_evaluation {
 	bool skip;  /* a scaling or length that the model cannot take gives no rows instead of an error */
 };
 
-/* Checks all of it, touching nothing. */
+/* Checks all of it, touching nothing; run_evaluate_fits: memory alone, which `skip` does not excuse. */
 struct err run_evaluate_check(const struct run_evaluation *e);
+struct err run_evaluate_fits(const struct run_evaluation *e);
 
 /* Evaluates every scaling at every length over the same sequences, and merges the rows into the folder's CSVs (sorted
  * by length) after each scaling. Rows with the same eval_seed, sequences, length and task are reused. The model is read

@@ -6,6 +6,7 @@
 #include "runs/run/run_folder.h"
 #include "runs/run/run_origin.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct err run_model_write(const char *folder, const struct config *c, const struct model *m)
@@ -19,6 +20,21 @@ struct err run_model_write(const char *folder, const struct config *c, const str
 	return e;
 }
 
+/* Others cannot be trained or measured: rows without numbers would be written, and refused when they are read. */
+static struct err check_finite(const struct model *m, const char *path)
+{
+	for (int i = 0; i < layout_count(&m->layout); i++) {
+		const struct parameter *p = &m->layout.parameter[i];
+		const real *value = m->value + p->offset;
+		for (size_t j = 0; j < p->size; j++)
+			if (!isfinite(value[j]))
+				return err_usage("Train the run again with --force.",
+						 "%s: tensor %s: item %zu is %g where weights are finite", path,
+						 p->name, j, (double)value[j]);
+	}
+	return OK;
+}
+
 static struct err read_model(const char *path, const struct config *c, struct model *m)
 {
 	struct safetensors file = { 0 };
@@ -30,6 +46,8 @@ static struct err read_model(const char *path, const struct config *c, struct mo
 	if (!e.code) {
 		e = origin_check(c, &file, &m->options, path, "Put back the file that belongs to the config beside "
 				 "it, or train the run again with --force.");
+		if (!e.code)
+			e = check_finite(m, path);
 		if (e.code)
 			model_close(m);
 	}

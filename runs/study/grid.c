@@ -38,6 +38,21 @@ static void find_axes(struct builder *b)
 				arrput(b->axis, ((struct axis){ &line[i], 0 }));
 }
 
+static struct err check_count(const struct builder *b)
+{
+	int64_t cells = 1;
+	for (int i = 0; i < arrlen(b->axis); i++) {
+		const struct study_line *line = b->axis[i].line;
+		cells *= arrlen(line->value);
+		if (cells <= STUDY_CELLS)
+			continue;
+		struct err e = err_usage("Make several studies of it.", "%s%s: more than %d cells",
+					 line->from ? "" : "--", line->name, STUDY_CELLS);
+		return line->from ? err_at(e, "%s", line->from) : e;
+	}
+	return OK;
+}
+
 /* Steps to the next cell; false past the last. */
 static bool next_cell(struct builder *b)
 {
@@ -136,8 +151,8 @@ static struct err set_evaluation(struct cell *cell)
 		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
-	return eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data, &cell->length, &cell->multiple,
-			    &cell->lengths);
+	return config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
+						      &cell->length, &cell->multiple, &cell->lengths));
 }
 
 static bool flag_used(const struct config *c, const char *name)
@@ -331,13 +346,12 @@ struct err grid_build(const struct study *s, struct grid *out)
 {
 	struct builder b = { .study = s, .grid = out };
 	*out = (struct grid){ 0 };
-	if (arrlen(s->section) > STUDY_SECTIONS)
-		return err_usage("Make two studies of it.", "more than %d sections", STUDY_SECTIONS);
 	find_axes(&b);
-	struct err e;
-	do
-		e = make_cell(&b);
-	while (!e.code && next_cell(&b));
+	struct err e = check_count(&b);
+	if (!e.code)
+		do
+			e = make_cell(&b);
+		while (!e.code && next_cell(&b));
 	if (!e.code)
 		e = check_all_used(&b);
 	arrfree(b.axis);

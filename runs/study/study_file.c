@@ -59,9 +59,15 @@ static struct err take_values(struct study_line *l, char **value, int count, con
 {
 	if (!count)
 		return err_usage("Give a value, or remove the line.", "%s: no value", shown);
-	for (int i = 0; i < count; i++)
+	if (count > STUDY_VALUES)
+		return err_usage("Make several studies of it.", "%s: more than %d values", shown, STUDY_VALUES);
+	for (int i = 0; i < count; i++) {
 		if (!*value[i])
 			return err_usage("A list is written a, b, c.", "%s: an empty value in the list", shown);
+		if (*value[i] == '#')
+			return err_usage("Before a comment stands a space.", "%s: '%.60s': a value begins with #",
+					 shown, value[i]);
+	}
 	if (count > 1 && !can_be_axis(&l->option))
 		return refuse_axis(&l->option, shown);
 	TRY(refuse_duplicates(value, count, shown));
@@ -144,6 +150,8 @@ static struct err add_section(struct study *s, const char *text, const char *fro
 		if (!strcmp(s->section[i].name, section.name) && !strcmp(s->section[i].value, section.value))
 			return place(from, err_usage("Put its lines together.", "[%s]: given before, in %s", text,
 						     s->section[i].from));
+	if (arrlen(s->section) == STUDY_SECTIONS)
+		return place(from, err_usage("Make two studies of it.", "more than %d sections", STUDY_SECTIONS));
 	arrput(s->section, section);
 	return OK;
 }
@@ -197,7 +205,8 @@ struct err study_read(const char *path, struct study *out)
 	*out = (struct study){ 0 };
 	TRY(io_read(path, &text, &size));
 	struct err e = strlen(text) == size ? study_parse(path, text, out)
-					    : err_usage("A study file is text.", "%s: a NUL byte in it", path);
+					    : err_usage("A study file is text.", "%s: a NUL byte in it, at byte %zu", path,
+						      strlen(text));
 	free(text);
 	return e;
 }
@@ -293,8 +302,6 @@ void study_print(const struct study *s, struct text_builder *b)
 	text_add(b, "%s", "");
 	print_lines(s->line, b);
 	for (int i = 0; i < arrlen(s->section); i++) {
-		if (!arrlen(s->section[i].line))
-			continue;
 		text_add(b, "\n[%s=%s]\n", s->section[i].name, s->section[i].value);
 		print_lines(s->section[i].line, b);
 	}

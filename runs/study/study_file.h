@@ -20,6 +20,9 @@ struct study_section {
 	struct study_line *line;
 };
 
+#define STUDY_SECTIONS 32
+#define STUDY_VALUES 1000
+
 struct study {
 	struct study_line *line;
 	struct study_section *section;
@@ -32,7 +35,8 @@ extern const struct scope study_scope;
 bool study_takes_list(const struct option_name *option);
 
 /* Reads a file; errors name FILE:LINE. Unknown names, names given twice, empty values, lists in sections and axes over
- * what only evaluation depends on are refused. study_free takes a zeroed struct too. */
+ * what only evaluation depends on are refused, and so are more than STUDY_SECTIONS sections or STUDY_VALUES values of an
+ * axis. study_free takes a zeroed struct too. */
 struct err study_read(const char *path, struct study *out);
 struct err study_parse(const char *path, const char *text, struct study *out);
 void study_free(struct study *s);

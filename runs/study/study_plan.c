@@ -3,6 +3,7 @@
 #include "model/base/arena.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/run/run_eval.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
 #include "runs/run/run_train.h"
@@ -51,6 +52,19 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 	}
 	arrfree(rows);
 	return e;
+}
+
+/* Of the lengths that will be evaluated. */
+static struct err plan_memory(const struct cell *c, const struct cell_plan *p, int scaling)
+{
+	for (int i = 0; i < c->lengths; i++) {
+		struct run_evaluation e = { .folder = p->path, .config = &c->config, .scaling = &c->scaling[scaling],
+					    .scalings = 1, .length = &c->length[i], .multiple = &c->multiple[i],
+					    .lengths = 1 };
+		if (p->wanted[scaling * c->lengths + i])
+			TRY(err_at(run_evaluate_fits(&e), "%s", c->name));
+	}
+	return OK;
 }
 
 static struct err plan_training(const struct cell *c, struct cell_plan *p)
@@ -109,6 +123,8 @@ static struct err plan_cell(struct plan *plan, int index)
 	TRY(plan_training(c, p));
 	for (int i = 0; i < c->scalings && !p->diverged; i++)
 		TRY(plan_scaling(c, p, i, p->train));
+	for (int i = 0; i < c->scalings && !p->diverged; i++)
+		TRY(plan_memory(c, p, i));
 	return OK;
 }
 
