@@ -61,7 +61,8 @@ static void assert_told(const struct fault_case *c, const struct err *e, const c
 {
 	bool why = c->sums_up || strstr(e->text, strerror(plan.error));
 	if (e->code != ERR_FAILED || !strstr(e->text, root) || !why || !*e->hint)
-		fail_msg("%s of %s (%d): [%d] %s (%s)", plan.operation, plan.path, plan.at, e->code, e->text, e->hint);
+		fail_msg("%s of %s (%d): [%d] %s (%s)", plan.operation, plan.path, plan.at, e->code, e->text,
+			 e->hint);
 }
 
 /* Says which fault it was where an assertion fails. */

@@ -11,7 +11,7 @@ struct fault_case {
 	void (*loads)(const char *root);      /* fails the test unless what stands there can be used; may be NULL */
 	struct tree_kinds kinds;
 	bool sums_up;                         /* its error counts what has failed; the reasons stood on stderr */
-	int stride;                           /* of the operations or states every so many, where a test has no time for all */
+	int stride;                           /* every so many operations or states, where there is no time for all */
 };
 
 int fault_stride(const struct fault_case *c); /* 1 with FAULTS=all in the environment */
@@ -25,9 +25,9 @@ int fault_sweep(const struct fault_case *c);
 /* Reads and writes that come short, of one byte and of half, change nothing. */
 void fault_short(const struct fault_case *c);
 
-/* Power goes at every fsync, before it, and at the end. What had not been synced is lost, kept, kept in part, or became
- * garbage or zeros, in every file; operations on folders are lost from any of them on. What is found then loads, and
- * working again gives the bytes of work that was never disturbed. After the end of the work nothing may be lost: it said
+/* Power goes at every fsync, before it, and at the end. What had not been synced is lost, kept, kept in part, or
+ * became garbage or zeros, in every file; operations on folders are lost from any of them on. What is found then loads,
+ * and working again gives the bytes of work that was never disturbed. After the end of the work nothing may be lost: it said
  * that it was done. Returns how many different states were met. */
 int power_loss(const struct fault_case *c);
 

@@ -1,62 +1,8 @@
-#include "model/base/io.h"
-#include "model/base/lease.h"
-#include "model/base/process.h"
-#include "tests/support.h"
+#include "tests/lease_case.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A claim on a folder: one process has it at a time, and a dead one not for long. */
-
-#define NOBODY 65534
-#define DEAD_PID 4194305 /* greater than any of Linux */
-#define TOKEN "0123456789abcdef0123456789abcdef"
-
-static char folder[FOLDER_PATH], lock[FOLDER_PATH + 8];
-static pid_t holder; /* child that has the claim */
-
-static int set_up(void **state)
-{
-	(void)state;
-	alarm(60);
-	io_fault = NULL;
-	lease_beat = LEASE_BEAT * 1000;
-	if (folder_make(folder))
-		return 1;
-	snprintf(lock, sizeof lock, "%s/" LEASE_FILE, folder);
-	return 0;
-}
-
-/* Ends what a test that failed has left. */
-static int tear_down(void **state)
-{
-	(void)state;
-	io_fault = NULL;
-	if (holder)
-		kill(holder, SIGKILL);
-	holder = 0;
-	return folder_remove(folder);
-}
-
-/* ---- What stands in the folder ---- */
-
-static int entries(void)
-{
-	char **name;
-	int count;
-	assert_ok(io_list(folder, &name, &count));
-	io_names_free(name, count);
-	return count;
-}
 
 static char *content(void)
 {
@@ -64,42 +10,6 @@ static char *content(void)
 	size_t size;
 	assert_ok(io_read(lock, &text, &size));
 	return text;
-}
-
-static void put(const char *text, size_t size, int age)
-{
-	const struct timespec times[2] = { { .tv_sec = time(NULL) - age }, { .tv_sec = time(NULL) - age } };
-	int fd = open(lock, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, size), size);
-	close(fd);
-	assert_int_equal(utimensat(AT_FDCWD, lock, times, 0), 0);
-}
-
-/* The claim of another process, last touched `age` seconds ago. */
-static void put_claim(const struct process *p, int age)
-{
-	struct text_builder b = { 0 };
-	process_print(p, &b);
-	text_add(&b, "token = " TOKEN "\n");
-	put(b.data, b.size, age);
-	text_builder_free(&b);
-}
-
-static struct process dead_process(void)
-{
-	struct process p = process_self();
-	p.pid = DEAD_PID;
-	return p;
-}
-
-static struct process distant_process(void)
-{
-	struct process p = process_self();
-	snprintf(p.host, sizeof p.host, "zeus");
-	snprintf(p.boot_id, sizeof p.boot_id, "of-zeus");
-	p.pid = 4242;
-	return p;
 }
 
 static void assert_taken(void)
@@ -480,90 +390,6 @@ static void faults_leave_nothing_behind(void **state)
 	}
 }
 
-/* ---- Many processes ---- */
-
-#define ROUNDS 200
-#define PROCESSES 8
-
-/* Seen by all of them. */
-struct contest {
-	atomic_int round, ready, done, winners, errors;
-	atomic_bool end;
-};
-
-/* Between its last look at a claim and the removal: what another does there must not matter. */
-static int dawdle(const char *operation, const char *path)
-{
-	if (!strcmp(operation, "unlink") && !strcmp(path, lock))
-		usleep(100);
-	return 0;
-}
-
-/* Until all are there, or one has given up. */
-static void wait_for(struct contest *all, atomic_int *number, int value)
-{
-	while (atomic_load(number) < value && !atomic_load(&all->end))
-		usleep(20);
-}
-
-static _Noreturn void contender(struct contest *all, int processes)
-{
-	io_fault = dawdle;
-	alarm(30);
-	for (int round = 1; round <= ROUNDS && !atomic_load(&all->end); round++) {
-		struct lease *l = NULL;
-		char said[LEASE_HOLDER];
-		wait_for(all, &all->round, round);
-		struct err e = lease_try(folder, &l, said);
-		atomic_fetch_add(&all->errors, e.code != ERR_NONE);
-		atomic_fetch_add(&all->winners, l != NULL);
-		atomic_fetch_add(&all->ready, 1);
-		wait_for(all, &all->ready, round * processes);
-		lease_release(l);
-		atomic_fetch_add(&all->done, 1);
-	}
-	_exit(0);
-}
-
-static void contend(int processes)
-{
-	struct process dead = dead_process(), distant = distant_process();
-	struct contest *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(all != MAP_FAILED);
-	for (int i = 0; i < processes; i++) {
-		pid_t pid = fork();
-		assert_true(pid >= 0);
-		if (!pid)
-			contender(all, processes);
-	}
-	int round = 0, left = 0;
-	while (round < ROUNDS && all->winners == round && !all->errors && !left) {
-		put_claim(++round % 2 ? &dead : &distant, LEASE_STALE + 10);
-		atomic_store(&all->round, round);
-		wait_for(all, &all->done, round * processes);
-		left = entries();
-	}
-	atomic_store(&all->end, true);
-	for (int i = 0; i < processes; i++)
-		wait(NULL);
-	assert_int_equal(all->errors, 0);
-	assert_int_equal(all->winners, ROUNDS);
-	assert_int_equal(left, 0);
-	munmap(all, sizeof *all);
-}
-
-static void one_of_two_takes_over(void **state)
-{
-	(void)state;
-	contend(2);
-}
-
-static void one_of_eight_takes_over(void **state)
-{
-	(void)state;
-	contend(PROCESSES);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -582,8 +408,6 @@ int main(void)
 		TEST(in_a_folder_that_is_read_only),
 		TEST(without_links),
 		TEST(faults_leave_nothing_behind),
-		TEST(one_of_two_takes_over),
-		TEST(one_of_eight_takes_over),
 	};
 	return cmocka_run_group_tests_name("base lease", tests, NULL, NULL);
 }

@@ -171,8 +171,8 @@ static struct err train_anew(const char *root)
 	return command(root, "train --config=@/options --out=@/run --seed=102 --force");
 }
 
-static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 7 },
-			       training_anew = { train_first, train_anew, load_run, KINDS, false, 13 };
+static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 11 },
+			       training_anew = { train_first, train_anew, load_run, KINDS, false, 23 };
 
 static void training_under_faults(void **state)
 {
@@ -201,7 +201,7 @@ static struct err evaluate(const char *root)
 	return command(root, "eval @/run --scaling=none,linear --multiples=1,2 --sequences=2 --threads=1");
 }
 
-static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 5 };
+static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 7 };
 
 static void evaluation_under_faults(void **state)
 {
@@ -245,7 +245,7 @@ static void load_study(const char *root)
 	free(folder);
 }
 
-static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 31 };
+static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 61 };
 
 static void study_under_faults(void **state)
 {

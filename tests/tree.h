@@ -15,8 +15,8 @@ struct tree {
 	} *entry; /* stb_ds array, folders before what is in them */
 };
 
-/* '|'-separated patterns of file names: those whose bytes hold times; logs, of which a beginning may stand alone; and what
- * is written on the way and removed again. */
+/* '|'-separated patterns of file names: those whose bytes hold times; logs, of which a beginning may stand alone; and
+ * what is written on the way and removed again. */
 struct tree_kinds {
 	const char *timed, *logs, *passing;
 };
@@ -33,8 +33,8 @@ void tree_write(const struct tree *t, const char *root);
 /* Equal, but for the bytes of timed files, what passes, and what an interrupted process has left, or the test fails. */
 void assert_tree(const struct tree *is, const struct tree *wanted, const struct tree_kinds *kinds);
 
-/* Every file is as in one of both, a log the beginning of one, in whole lines; what an interrupted process leaves behind
- * fails the test unless `rests`. */
+/* Every file is as in one of both, a log the beginning of one, in whole lines; what an interrupted process leaves
+ * behind fails the test unless `rests`. */
 void assert_old_or_new(const struct tree *is, const struct tree *old, const struct tree *new,
 		       const struct tree_kinds *kinds, bool rests);
 

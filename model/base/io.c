@@ -38,7 +38,7 @@ static const char *advice(int error)
 	case ENFILE:
 		return "Too many files are open at once: close other programs or raise the limit (ulimit -n).";
 	case EFBIG:
-		return "Files may not grow so large there: raise the limit (ulimit -f), or choose a folder on another disk.";
+		return "Files may not grow so large: raise the limit (ulimit -f), or choose a folder on another disk.";
 	case ELOOP:
 		return "Links lead in a circle there: check the path.";
 	case EIO:

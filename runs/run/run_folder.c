@@ -227,7 +227,7 @@ struct err run_folder_gone(struct err e, const char *folder)
 	if ((e.code != ERR_FAILED && e.code != ERR_USAGE) || io_is_folder(folder))
 		return e;
 	return err_failed("Put it back or start again: what was saved in it is used.",
-			  "%.300s: has gone: the folder was moved or removed while the program was at work in it", folder);
+			  "%.300s: has gone: it was moved or removed while the program was at work in it", folder);
 }
 
 struct err run_record_read(const char *folder, json_t **record)

@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 /* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`,
- * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
- * what is in them. */
+ * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as
+ * `tune-...` for stream `tune`. runs/README.md says what is in them. */
 
 #define RUN_MODEL "model.safetensors"
 #define RUN_CONFIG "config"
@@ -44,8 +44,8 @@ struct err run_folder_resume(const char *folder, const struct config *c);
 /* Its config: model, data and train; the rest of `c` stays. */
 struct err run_folder_config(const char *folder, struct config *c);
 
-/* The error of work in a folder that was there when it began: if it has gone meanwhile, that is the reason, and no mistake
- * in its name. */
+/* The error of work in a folder that was there when it began: if it has gone meanwhile, that is the reason, and no
+ * mistake in its name. */
 struct err run_folder_gone(struct err e, const char *folder);
 
 /* The record; json_decref it. run_record_write replaces it atomically. */
@@ -53,8 +53,8 @@ struct err run_record_read(const char *folder, json_t **record);
 struct err run_record_write(const char *folder, const json_t *record);
 /* Reads it, adds the members of `more` to it (or replaces them), writes it. Takes over the reference to `more`. */
 struct err run_record_update(const char *folder, json_t *more);
-/* "finished", "running", ...; "absent" if there is no record. Lives forever. A record that cannot be read is an error: it
- * is no reason to compute anew, and so to remove, what may be there. */
+/* "finished", "running", ...; "absent" if there is no record. Lives forever. A record that cannot be read is an error:
+ * it is no reason to compute anew, and so to remove, what may be there. */
 struct err run_record_status(const char *folder, const char **status);
 const char *run_folder_status(const char *folder); /* "damaged" then */
 

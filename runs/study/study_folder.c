@@ -36,7 +36,8 @@ static struct err read_status(const char *path, enum cell_status *out)
 	struct err e = run_record_status(path, &status);
 	if (e.code == ERR_USAGE)
 		snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
-	*out = !strcmp(status, "finished") ? CELL_FINISHED : !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
+	*out = !strcmp(status, "finished") ? CELL_FINISHED :
+	       !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
 	return e;
 }
 
