@@ -171,8 +171,8 @@ static struct err train_anew(const char *root)
 	return command(root, "train --config=@/options --out=@/run --seed=102 --force");
 }
 
-static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 11 },
-			       training_anew = { train_first, train_anew, load_run, KINDS, false, 23 };
+static const struct fault_case training = { put_model_options, train, load_run, KINDS, false, 17 },
+			       training_anew = { train_first, train_anew, load_run, KINDS, false, 37 };
 
 static void training_under_faults(void **state)
 {
@@ -201,7 +201,7 @@ static struct err evaluate(const char *root)
 	return command(root, "eval @/run --scaling=none,linear --multiples=1,2 --sequences=2 --threads=1");
 }
 
-static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 7 };
+static const struct fault_case evaluation = { train_first, evaluate, load_run, KINDS, false, 11 };
 
 static void evaluation_under_faults(void **state)
 {
@@ -245,7 +245,7 @@ static void load_study(const char *root)
 	free(folder);
 }
 
-static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 61 };
+static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 101 };
 
 static void study_under_faults(void **state)
 {
@@ -307,7 +307,7 @@ static void exports_under_faults(void **state)
 {
 	(void)state;
 	const struct fault_case c[] = {
-		{ put_tokens, forward, load_run, KINDS, false, 2 },
+		{ put_tokens, forward, load_run, KINDS, false, 5 },
 		{ put_heads, scores, NULL, { 0 }, false, 0 },
 	};
 	for (int i = 0; i < 2; i++) {
@@ -319,7 +319,7 @@ static void exports_under_faults(void **state)
 static void tables_under_faults(void **state)
 {
 	(void)state;
-	const struct fault_case c = { put_grid, table, load_study, KINDS, true, 3 };
+	const struct fault_case c = { put_grid, table, load_study, KINDS, true, 7 };
 	fault_sweep(&c);
 	fault_short(&c);
 }

@@ -84,15 +84,18 @@ static struct err open_file(const char *path, int flags, const char *what, int *
 	return e;
 }
 
+/* Bytes for which nobody is asked whether there is memory: that takes longer than to read them. */
+#define SMALL ((size_t)1 << 20)
+
 static struct err read_all(int fd, const char *path, char **data, size_t size)
 {
 	char need[32], have[32];
-	size_t available = memory_available(), done = 0;
+	size_t done = 0, available = size < SMALL ? SIZE_MAX : memory_available();
 	*data = size < available ? malloc(size + 1) : NULL;
 	if (!*data)
 		return err_failed("Choose a smaller file, or close other programs.",
 				  "%.400s: cannot be read: it takes %s of memory, and %s are available", path,
-				  memory_text(size, need), memory_text(available, have));
+				  memory_text(size, need), memory_text(memory_available(), have));
 	while (done < size) {
 		ssize_t got = seam_read(fd, path, *data + done, size - done);
 		if (got < 0)
