@@ -22,7 +22,8 @@ endif
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
 
-# A variant is an object folder and a program: how it differs, and what its program's name ends with.
+# A variant is an object folder and a program: how it differs, its compiler if not CC (CC_x), and what its program's
+# name ends with (NAME_x).
 VARIANTS      = release double asan noomp wide narrow
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
@@ -355,7 +356,7 @@ build/$1/model/base/product.o: EXTRA = -ffp-contract=fast -Wno-psabi
 build/$1/%.o: %.c build/$1/flags build/compiler
 	$$(QUIET)mkdir -p $$(@D)
 	@$$(SAY) cc $$@
-	$$(QUIET)$$(CC) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
+	$$(QUIET)$(or $(CC_$1),$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
 	cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
 
 $(foreach f,$(FOLDERS),$(eval build/$1/lib$f.a: $(call objects,$1,$(C_$f))))
@@ -365,7 +366,7 @@ $(call archives,$1,$(FOLDERS)): build/sources
 
 build/ropewalk$(NAME_$1): $(call objects,$1,runs/main.c) $(call archives,$1,$(SEES_runs)) build/$1/link
 	@$$(SAY) link $$@
-	$$(QUIET)$$(CC) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
+	$$(QUIET)$(or $(CC_$1),$(CC)) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
 
 $(foreach t,$(C_tests),$(eval $(patsubst %.c,build/$1/%,$t): $(call objects,$1,$t) \
 	$(call helpers,$1,$(call folder_of,$t)) $(call archives,$1,$(SEES_$(call folder_of,$t)))))
@@ -373,7 +374,7 @@ $$(TESTS_$1): build/$1/link build/sources
 	@$$(SAY) link $$@
 	$$(QUIET). build/found; \
 	[ "$$$$cmocka" ] || { echo 'ropewalk: cmocka: not found: `make deps` installs it' >&2; exit 1; }; \
-	$$(CC) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
+	$(or $(CC_$1),$(CC)) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$v)))
 
