@@ -22,21 +22,30 @@ endif
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
 
-# A variant is an object folder and a program: how it differs, its compiler if not CC (CC_x), and what its program's
-# name ends with (NAME_x).
-VARIANTS      = release double asan noomp wide narrow
+# A variant is an object folder and a program: how it differs, its compiler if not CC (CC_x), its processor if not ARCH
+# (ARCH_x), and what its program's name ends with (NAME_x). Archer knows clang's OpenMP alone, and Valgrind not the
+# newest processors.
+VARIANTS      = release double asan noomp wide narrow tsan valgrind
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
 FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
+FLAGS_tsan     = -O1 -fno-omit-frame-pointer -fsanitize=thread
+FLAGS_valgrind = -O1
 LINK_asan     = -fsanitize=address,undefined
+LINK_tsan     = -fsanitize=thread
+CC_tsan       = clang
+ARCH_tsan     = $(PORTABLE)
+ARCH_valgrind = $(PORTABLE)
 NAME_double   = -double
 NAME_asan     = -asan
 NAME_noomp    = -noomp
 NAME_wide     = -wide
 NAME_narrow   = -narrow
+NAME_tsan     = -tsan
+NAME_valgrind = -valgrind
 
 # A folder becomes an archive per variant. SEES: the archives its tests may link; tests/layers has the same order.
 FOLDERS  = base model data train eval runs
@@ -64,6 +73,7 @@ $(error $(MISNAMED): a test is named tests/test_FOLDER_*.c, FOLDER one of: $(FOL
 endif
 
 SYSTEM := $(shell uname -s)
+PORTABLE := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64-v3)
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 ifeq ($(SYSTEM),Darwin)
 WHOLE = -Wl,-all_load
@@ -331,7 +341,7 @@ TESTS_$1   := $(patsubst %.c,build/$1/%,$(C_tests))
 
 build/$1/flags: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
+	@. build/found; openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"$(if $(ARCH_$1), arch=$(ARCH_$1)); \
 	$$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $$$$openmp $$(WARNINGS)$$$$compile $$(CPPFLAGS) $$(CFLAGS)")
 
 build/$1/link: build/found FORCE
