@@ -28,7 +28,7 @@ COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
 VARIANTS      = release double asan noomp wide narrow tsan valgrind
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
-FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DROPEWALK_POISON
 FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
@@ -113,7 +113,7 @@ help:
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      under ASan and UBSan, for other vectors; the layers; equal results for any number of threads'
+	@echo 'make check      the tests under sanitizers; races, memory, analysers; equal bits for any number of threads; mutants'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -137,6 +137,20 @@ links() {
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o "$$folder/try" "$$folder/try.c" "$$@" >/dev/null 2>&1
 }
 find_compiler() { links 'int main(void) { return 0; }'; }
+# Sets archer: what tells clang's thread sanitizer of OpenMP; it comes with clang's OpenMP.
+find_archer() {
+	archer=$$(dirname "$$(readlink -f "$$(command -v clang)")" 2>/dev/null)/../lib/libarcher.so
+	[ -f "$$archer" ] && echo 'int main(void) { return 0; }' |
+		clang -fopenmp -fsanitize=thread -x c - -o "$$folder/try" >/dev/null 2>&1
+}
+# Where neither valgrind nor Archer is to be had, cppcheck is.
+CHECKERS='$(if $(filter Darwin,$(SYSTEM)),,valgrind clang clang-tidy )cppcheck'
+missing_checkers() {
+	for checker in $$CHECKERS; do
+		command -v $$checker >/dev/null || printf ' %s' $$checker
+	done
+	[ '$(SYSTEM)' = Darwin ] || find_archer || printf ' archer'
+}
 find_sanitizers() { links 'int main(void) { return 0; }' -fsanitize=address,undefined; }
 # Sets openmp, openmp_link. Apple's compiler has OpenMP but not the library.
 find_openmp() {
@@ -195,13 +209,17 @@ endef
 
 # Package names, by what `deps` looks for.
 PACKAGES_apt    = compiler=gcc,libc6-dev sanitizers=gcc openmp=libomp-dev pkg-config=pkg-config \
-	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev
+	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev \
+	valgrind=valgrind,libc6-dbg clang=clang clang-tidy=clang-tidy cppcheck=cppcheck archer=libomp-dev
 PACKAGES_dnf    = compiler=gcc,glibc-devel sanitizers=libasan,libubsan openmp=libgomp,libomp-devel \
 	pkg-config=pkgconf-pkg-config openblas=openblas-devel stb=stb_ds-devel jansson=jansson-devel \
-	libxxhash=xxhash-devel cmocka=libcmocka-devel
+	libxxhash=xxhash-devel cmocka=libcmocka-devel \
+	valgrind=valgrind clang=clang clang-tidy=clang-tools-extra cppcheck=cppcheck archer=libomp-devel,compiler-rt
 PACKAGES_pacman = compiler=gcc sanitizers=gcc openmp=openmp pkg-config=pkgconf openblas=openblas stb=stb \
-	jansson=jansson libxxhash=xxhash cmocka=cmocka
-PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka
+	jansson=jansson libxxhash=xxhash cmocka=cmocka \
+	valgrind=valgrind clang=clang clang-tidy=clang cppcheck=cppcheck archer=openmp,compiler-rt
+PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka \
+	cppcheck=cppcheck
 
 define GET
 $(FIND)
@@ -218,6 +236,7 @@ look() {
 		pkg --exists $$library || missing="$$missing $$library"
 	done
 	find_stb || missing="$$missing stb"
+	[ -z '$(CHECK)' ] || missing="$$missing$$(missing_checkers)"
 }
 look
 [ "$$missing" ] || { echo 'deps: nothing is missing'; exit 0; }
@@ -282,6 +301,11 @@ version=$$(pkg --version) && row pkg-config "$$version" || row pkg-config 'MISSI
 for library in openblas jansson libxxhash cmocka; do
 	version=$$(pkg --modversion $$library) && row $$library "$$version" || row $$library MISSING
 done
+for checker in $$CHECKERS; do
+	version=$$($$checker --version 2>/dev/null | sed -n 's/.*[^0-9.]\([0-9][0-9.]*[0-9]\).*/\1/p; T; q')
+	row $$checker "$${version:-missing (make check needs it)}"
+done
+find_archer && row archer "$$archer" || row archer 'missing (make check needs it)'
 find_stb && row stb_ds.h "$${stb:-on the common paths}" || row stb_ds.h MISSING
 row commit "$$(cat build/commit 2>/dev/null || echo 'unknown before the first build')"
 [ ! -f build/release/flags ] || row flags "$$(cat build/release/flags)"
@@ -418,10 +442,20 @@ mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double |
 
 # Our own products as other processors have them, which compilers can make for any.
 WIDTHS = $(filter %_base_product,$(TESTS_wide) $(TESTS_narrow))
+# Sources for the analysers; with ONLY those so named, and of the faults likewise.
+C_all    := runs/main.c $(foreach f,$(FOLDERS),$(C_$f))
+ANALYSED := $(if $(ONLY),$(foreach c,$(C_all),$(if $(findstring $(ONLY),$c),$c)),$(C_all))
+ANALYSES  = $(if $(ANALYSED),$(patsubst %,tests/analysis/%,fanalyzer clang-tidy cppcheck)) \
+	$(if $(ONLY),,tests/analysis/races tests/analysis/memcheck)
+FAULTS    = $(if $(wildcard tests/mutants/*$(ONLY)*.mutant),tests/mutate)
+# clang may be missing, or its OpenMP; tests/analysis/races says so.
+RACES    := $(if $(filter check,$(MAKECMDGOALS)),$(shell echo 'int main(void) { return 0; }' | \
+	clang -fopenmp -fsanitize=thread -x c - -o /dev/null 2>/dev/null && echo build/ropewalk-tsan))
 check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
-		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
+		$(TESTS_release) $(TESTS_double) $(RACES) build/ropewalk-valgrind | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
-		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS)
+		SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
+		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS) $(ANALYSES) $(FAULTS)
 
 bench: build/ropewalk | $(call after,study test layers check)
 	@tests/bench/run

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a run holds: one slab each of gradients and moments, a batch, the activations. All of it is reserved before the
  * first step. */
@@ -114,6 +115,8 @@ static struct err open_parts(struct training *t, const struct data_options *data
 	TRY(transformer_open(&request, &t->transformer));
 	TRY(arena_reserve(&t->slabs, slab_bytes(t->model->layout.size), "training"));
 	place_slabs(&t->slabs, t->model->layout.size, t);
+	memset(t->m, 0, t->model->layout.size * sizeof *t->m);
+	memset(t->v, 0, t->model->layout.size * sizeof *t->v);
 	return OK;
 }
 
