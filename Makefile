@@ -28,7 +28,8 @@ COMMON   = -std=gnu17 -g -fno-math-errno -fno-trapping-math -ffp-contract=off
 VARIANTS      = release double asan noomp wide narrow tsan valgrind
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
-FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DROPEWALK_POISON
+FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-DROPEWALK_POISON
 FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
@@ -113,7 +114,7 @@ help:
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      the tests under sanitizers; races, memory, analysers; equal bits for any number of threads; mutants'
+	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any number of threads'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'

@@ -51,8 +51,10 @@ finds() {
 # name of a source is then its argument. A test each; what is printed is told of those that fail.
 each_source() {
 	# shellcheck disable=SC2016,SC2086
-	printf '%s\n' $SOURCES | xargs -P "$cores" -I '{}' sh -c \
-		'name=$2/$(echo "$3" | tr / -); "$1" "$3" >"$name.log" 2>&1; echo $? >"$name.status"' - "$0" "$folder" '{}'
+	printf '%s\n' $SOURCES | xargs -P "$cores" -I '{}' sh -c '
+		name=$2/$(echo "$3" | tr / -)
+		"$1" "$3" >"$name.log" 2>&1
+		echo $? >"$name.status"' - "$0" "$folder" '{}'
 	for source in $SOURCES; do
 		log=$folder/$(echo "$source" | tr / -).log
 		result "$(cat "${log%.log}.status")" "$source"
