@@ -114,7 +114,7 @@ help:
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any number of threads'
+	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -366,7 +366,8 @@ TESTS_$1   := $(patsubst %.c,build/$1/%,$(C_tests))
 
 build/$1/flags: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"$(if $(ARCH_$1), arch=$(ARCH_$1)); \
+	@. build/found; $(if $(ARCH_$1),arch=$(ARCH_$1);) \
+	openmp="$(if $(filter noomp,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
 	$$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $$$$openmp $$(WARNINGS)$$$$compile $$(CPPFLAGS) $$(CFLAGS)")
 
 build/$1/link: build/found FORCE
@@ -391,7 +392,8 @@ build/$1/model/base/product.o: EXTRA = -ffp-contract=fast -Wno-psabi
 build/$1/%.o: %.c build/$1/flags build/compiler
 	$$(QUIET)mkdir -p $$(@D)
 	@$$(SAY) cc $$@
-	$$(QUIET)$(or $(CC_$1),$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
+	$$(QUIET)$(or $(CC_$1),$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; \
+	status=$$$$?; \
 	cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
 
 $(foreach f,$(FOLDERS),$(eval build/$1/lib$f.a: $(call objects,$1,$(C_$f))))
