@@ -34,7 +34,7 @@ FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
 FLAGS_tsan     = -O1 -fno-omit-frame-pointer -fsanitize=thread
-FLAGS_valgrind = -O1
+FLAGS_valgrind = -O1 -DROPEWALK_UNFILLED
 LINK_asan     = -fsanitize=address,undefined
 LINK_tsan     = -fsanitize=thread
 CC_tsan       = clang

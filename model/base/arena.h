@@ -22,7 +22,8 @@ void *arena_take(struct arena *a, size_t count, size_t item);
 
 /* Reserves memory for what was measured. `what` names the plan in the error. arena_free takes it back. Nothing may be
  * read before it is written: the memory is zeroed, but all NaN (as floats and as doubles) where ROPEWALK_POISON is
- * defined, as it is where the tests run under sanitizers. */
+ * defined (under sanitizers), and as it comes where ROPEWALK_UNFILLED is (under valgrind, which knows what was not
+ * written). */
 struct err arena_reserve(struct arena *a, size_t bytes, const char *what);
 void arena_free(struct arena *a);
 
