@@ -22,26 +22,36 @@ endif
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 COMMON   = -std=gnu17 -g -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
 
-# A variant is an object folder and a program: how it differs, and what its program's name ends with.
-VARIANTS      = release double asan noomp wide narrow fuzz
+# A variant is an object folder and a program: how it differs, its compiler if not CC (CC_x), its processor if not ARCH
+# (ARCH_x), and what its program's name ends with (NAME_x). Archer knows clang's OpenMP alone, and Valgrind not the
+# newest processors.
+VARIANTS      = release double asan noomp wide narrow tsan valgrind fuzz
 FLAGS_release = -O3
 FLAGS_double  = -O3 -DROPEWALK_DOUBLE
-FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_asan    = -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-DROPEWALK_POISON
 FLAGS_noomp   = -O3
 FLAGS_wide    = -O3 -DROPEWALK_VECTOR_BYTES=64
 FLAGS_narrow  = -O3 -DROPEWALK_VECTOR_BYTES=16
+FLAGS_tsan     = -O1 -fno-omit-frame-pointer -fsanitize=thread
+FLAGS_valgrind = -O1 -DROPEWALK_UNFILLED
 FLAGS_fuzz    = -O2 -DROPEWALK_FUZZ -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
 LINK_asan     = -fsanitize=address,undefined
+LINK_tsan     = -fsanitize=thread
 LINK_fuzz     = -fsanitize=fuzzer,address,undefined
+CC_tsan       = clang
+CC_fuzz       = clang
+ARCH_tsan     = $(PORTABLE)
+ARCH_valgrind = $(PORTABLE)
 NAME_double   = -double
 NAME_asan     = -asan
 NAME_noomp    = -noomp
 NAME_wide     = -wide
 NAME_narrow   = -narrow
+NAME_tsan     = -tsan
+NAME_valgrind = -valgrind
 NAME_fuzz     = -fuzz
-# A compiler of its own, whatever CC is.
-CC_fuzz       = clang
 
 # A folder becomes an archive per variant. SEES: the archives its tests may link; tests/layers has the same order.
 FOLDERS  = base model data train eval runs
@@ -71,6 +81,7 @@ $(error $(MISNAMED): a test is named tests/test_FOLDER_*.c, FOLDER one of: $(FOL
 endif
 
 SYSTEM := $(shell uname -s)
+PORTABLE := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64-v3)
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 ifeq ($(SYSTEM),Darwin)
 WHOLE = -Wl,-all_load
@@ -110,7 +121,7 @@ help:
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      under ASan and UBSan, for other vectors; the layers; equal results for any number of threads'
+	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -135,6 +146,20 @@ links() {
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o "$$folder/try" "$$folder/try.c" "$$@" >/dev/null 2>&1
 }
 find_compiler() { links 'int main(void) { return 0; }'; }
+# Sets archer: what tells clang's thread sanitizer of OpenMP; it comes with clang's OpenMP.
+find_archer() {
+	archer=$$(dirname "$$(readlink -f "$$(command -v clang)")" 2>/dev/null)/../lib/libarcher.so
+	[ -f "$$archer" ] && echo 'int main(void) { return 0; }' |
+		clang -fopenmp -fsanitize=thread -x c - -o "$$folder/try" >/dev/null 2>&1
+}
+# Where neither valgrind nor Archer is to be had, cppcheck is.
+CHECKERS='$(if $(filter Darwin,$(SYSTEM)),,valgrind clang clang-tidy )cppcheck'
+missing_checkers() {
+	for checker in $$CHECKERS; do
+		command -v $$checker >/dev/null || printf ' %s' $$checker
+	done
+	[ '$(SYSTEM)' = Darwin ] || find_archer || printf ' archer'
+}
 find_sanitizers() { links 'int main(void) { return 0; }' -fsanitize=address,undefined; }
 # Sets openmp, openmp_link. Apple's compiler has OpenMP but not the library.
 find_openmp() {
@@ -193,13 +218,17 @@ endef
 
 # Package names, by what `deps` looks for.
 PACKAGES_apt    = compiler=gcc,libc6-dev sanitizers=gcc openmp=libomp-dev pkg-config=pkg-config \
-	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev
+	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev \
+	valgrind=valgrind,libc6-dbg clang=clang clang-tidy=clang-tidy cppcheck=cppcheck archer=libomp-dev
 PACKAGES_dnf    = compiler=gcc,glibc-devel sanitizers=libasan,libubsan openmp=libgomp,libomp-devel \
 	pkg-config=pkgconf-pkg-config openblas=openblas-devel stb=stb_ds-devel jansson=jansson-devel \
-	libxxhash=xxhash-devel cmocka=libcmocka-devel
+	libxxhash=xxhash-devel cmocka=libcmocka-devel \
+	valgrind=valgrind clang=clang clang-tidy=clang-tools-extra cppcheck=cppcheck archer=libomp-devel,compiler-rt
 PACKAGES_pacman = compiler=gcc sanitizers=gcc openmp=openmp pkg-config=pkgconf openblas=openblas stb=stb \
-	jansson=jansson libxxhash=xxhash cmocka=cmocka
-PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka
+	jansson=jansson libxxhash=xxhash cmocka=cmocka \
+	valgrind=valgrind clang=clang clang-tidy=clang cppcheck=cppcheck archer=openmp,compiler-rt
+PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka \
+	cppcheck=cppcheck
 
 define GET
 $(FIND)
@@ -216,6 +245,7 @@ look() {
 		pkg --exists $$library || missing="$$missing $$library"
 	done
 	find_stb || missing="$$missing stb"
+	[ -z '$(CHECK)' ] || missing="$$missing$$(missing_checkers)"
 }
 look
 [ "$$missing" ] || { echo 'deps: nothing is missing'; exit 0; }
@@ -280,6 +310,11 @@ version=$$(pkg --version) && row pkg-config "$$version" || row pkg-config 'MISSI
 for library in openblas jansson libxxhash cmocka; do
 	version=$$(pkg --modversion $$library) && row $$library "$$version" || row $$library MISSING
 done
+for checker in $$CHECKERS; do
+	version=$$($$checker --version 2>/dev/null | sed -n 's/.*[^0-9.]\([0-9][0-9.]*[0-9]\).*/\1/p; T; q')
+	row $$checker "$${version:-missing (make check needs it)}"
+done
+find_archer && row archer "$$archer" || row archer 'missing (make check needs it)'
 find_stb && row stb_ds.h "$${stb:-on the common paths}" || row stb_ds.h MISSING
 row commit "$$(cat build/commit 2>/dev/null || echo 'unknown before the first build')"
 [ ! -f build/release/flags ] || row flags "$$(cat build/release/flags)"
@@ -340,7 +375,8 @@ TESTS_$1   := $(patsubst %.c,build/$1/%,$(C_tests))
 
 build/$1/flags: build/found FORCE
 	@mkdir -p build/$1
-	@. build/found; openmp="$(if $(filter noomp fuzz,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
+	@. build/found; $(if $(ARCH_$1),arch=$(ARCH_$1);) \
+	openmp="$(if $(filter noomp fuzz,$1),-Wno-unknown-pragmas,$$$$openmp)"; \
 	$$(call put,$$@,"-I. $$(COMMON) $$(FLAGS_$1) $$$$arch $$$$openmp $$(WARNINGS)$$$$compile $$(CPPFLAGS) $$(CFLAGS)")
 
 build/$1/link: build/found FORCE
@@ -365,7 +401,8 @@ build/$1/model/base/product.o: EXTRA = -ffp-contract=fast -Wno-psabi
 build/$1/%.o: %.c build/$1/flags build/compiler
 	$$(QUIET)mkdir -p $$(@D)
 	@$$(SAY) cc $$@
-	$$(QUIET)$(or $(CC_$1),$$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; status=$$$$?; \
+	$$(QUIET)$(or $(CC_$1),$(CC)) @build/$1/flags $$(EXTRA) $$(WARNED) -MMD -MP -c -o $$@ $$< 2>$$@.log; \
+	status=$$$$?; \
 	cat $$@.log >&2; [ -s $$@.log ] || rm -f $$@.log; exit $$$$status
 
 $(foreach f,$(FOLDERS),$(eval build/$1/lib$f.a: $(call objects,$1,$(C_$f))))
@@ -375,7 +412,7 @@ $(call archives,$1,$(FOLDERS)): build/sources
 
 build/ropewalk$(NAME_$1): $(call objects,$1,runs/main.c) $(call archives,$1,$(SEES_runs)) build/$1/link
 	@$$(SAY) link $$@
-	$$(QUIET)$(or $(CC_$1),$$(CC)) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
+	$$(QUIET)$(or $(CC_$1),$(CC)) -o $$@ $$(filter %.o %.a,$$^) @build/$1/link
 
 $(foreach t,$(C_tests),$(eval $(patsubst %.c,build/$1/%,$t): $(call objects,$1,$t) \
 	$(call helpers,$1,$(call folder_of,$t)) $(call archives,$1,$(SEES_$(call folder_of,$t)))))
@@ -384,7 +421,7 @@ $$(TESTS_$1): build/$1/link build/sources
 	@$$(SAY) link $$@
 	$$(QUIET). build/found; \
 	[ "$$$$cmocka" ] || { echo 'ropewalk: cmocka: not found: `make deps` installs it' >&2; exit 1; }; \
-	$(or $(CC_$1),$$(CC)) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
+	$(or $(CC_$1),$(CC)) -o $$@ $$(filter %.o,$$^) $$(WHOLE) $$(filter %.a,$$^) $$(PART) @build/$1/link $$$$cmocka
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$v)))
 
@@ -430,10 +467,20 @@ mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double |
 
 # Our own products as other processors have them, which compilers can make for any.
 WIDTHS = $(filter %_base_product,$(TESTS_wide) $(TESTS_narrow))
+# Sources for the analysers; with ONLY those so named, and of the faults likewise.
+C_all    := runs/main.c $(foreach f,$(FOLDERS),$(C_$f))
+ANALYSED := $(if $(ONLY),$(foreach c,$(C_all),$(if $(findstring $(ONLY),$c),$c)),$(C_all))
+ANALYSES  = $(if $(ANALYSED),$(patsubst %,tests/analysis/%,fanalyzer clang-tidy cppcheck)) \
+	$(if $(ONLY),,tests/analysis/races tests/analysis/memcheck)
+FAULTS    = $(if $(wildcard tests/mutants/*$(ONLY)*.mutant),tests/mutate)
+# clang may be missing, or its OpenMP; tests/analysis/races says so.
+RACES    := $(if $(filter check,$(MAKECMDGOALS)),$(shell echo 'int main(void) { return 0; }' | \
+	clang -fopenmp -fsanitize=thread -x c - -o /dev/null 2>/dev/null && echo build/ropewalk-tsan))
 check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
-		$(TESTS_release) $(TESTS_double) | $(call after,study test layers)
+		$(TESTS_release) $(TESTS_double) $(RACES) build/ropewalk-valgrind | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
-		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS)
+		SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
+		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS) $(ANALYSES) $(FAULTS)
 
 SECONDS ?= 60
 fuzz: $(FUZZED) | $(call after,study test layers check)

@@ -104,7 +104,7 @@ static struct err result_open(const struct eval_request *r, struct decomposition
 	for (enum form form = 0; form < FORMS; form++) {
 		out->possible[form] = possible(r, form);
 		out->tally[form] = calloc((size_t)r->sequences * (size_t)out->groups, sizeof *out->tally[form]);
-		if (!out->tally[form])
+		if (!out->tally[form]) /* NOLINT(-Wanalyzer-malloc-leak): those made before are `out`'s */
 			return err_failed("Choose fewer --sequences.", "no memory for the results of %d sequences",
 					  r->sequences);
 	}

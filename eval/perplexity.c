@@ -136,7 +136,7 @@ static struct err result_open(const struct eval_request *r, struct eval_result *
 	out->sequences = r->sequences;
 	out->references = count_references(task);
 	out->tally = calloc((size_t)r->sequences * (size_t)out->groups, sizeof *out->tally);
-	if (!out->tally)
+	if (!out->tally) /* NOLINT(-Wanalyzer-malloc-leak): `out` holds nothing before */
 		return err_failed("Choose fewer --sequences.", "no memory for the results of %d sequences",
 				  r->sequences);
 	return OK;

@@ -66,7 +66,7 @@ struct err eval_lengths(const char *multiples, int train_length, const struct da
 	char **piece = text_list(multiples, count);
 	*length = calloc((size_t)*count + 1, sizeof **length);
 	*multiple = calloc((size_t)*count + 1, sizeof **multiple);
-	struct err e = OK;
+	struct err e;
 	if (!*length || !*multiple)
 		e = no_memory("multiples");
 	else if (*count == 0)
@@ -125,7 +125,7 @@ struct err eval_scalings(const char *text, struct method **method, int *count)
 {
 	char **piece = text_list(text, count);
 	*method = calloc((size_t)*count + 1, sizeof **method);
-	struct err e = OK;
+	struct err e;
 	if (!*method)
 		e = no_memory("scaling");
 	else if (*count == 0)

@@ -23,7 +23,7 @@ double student_cdf(double t, int df)
 	return t < 0 ? 0.5 - share / 2 : 0.5 + share / 2;
 }
 
-double student_quantile(double p, int df)
+double student_quantile(double p, int df) /* NOLINT(misc-no-recursion): once, for the other half */
 {
 	if (p < 0.5)
 		return -student_quantile(1 - p, df);

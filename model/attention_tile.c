@@ -147,7 +147,7 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	const struct zone *z = &a->zones->zone[a->group + zone];
-	size_t gates = (size_t)(a->H * a->gate_reals);
+	size_t gates = (size_t)a->H * (size_t)a->gate_reals;
 	struct attention_keys keys = attention_keys(h, zone, key);
 	int columns = visible(h, b, zone, key);
 	if (!columns)
@@ -324,7 +324,7 @@ static struct tile_gradient tile_gradient(struct attention_head *h, const struct
 					  const struct work *w)
 {
 	const struct attention *a = h->a;
-	size_t gates = (size_t)(a->H * a->gate_reals);
+	size_t gates = (size_t)a->H * (size_t)a->gate_reals;
 	return (struct tile_gradient){
 		.q = h->scratch->d_q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
 		.k = w->keys.d_k, .k_stride = a->D,

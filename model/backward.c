@@ -107,7 +107,7 @@ static void unproject_rows(struct pass *p, int layer, int chunk, int thread)
 	const struct layer_layout *at = &t->model->layout.layer[layer];
 	const struct layer_activations *a = &t->layer[layer];
 	struct row_scratch *s = &t->scratch[thread];
-	size_t first = t->chunk[chunk].first, gates = (size_t)(t->place.H * position->gate_reals);
+	size_t first = t->chunk[chunk].first, gates = (size_t)t->place.H * (size_t)position->gate_reals;
 	int rows = t->chunk[chunk].rows, C = (int)t->C;
 	real *x = a->x + first * t->C;
 	linear_back_input(rows, C, 3 * C, a->d_qkv + first * 3 * t->C, 3 * C, matrix(t, layer, MATRIX_QKV), s->normed,

@@ -58,7 +58,7 @@ static void project_rows(struct pass *p, int layer, int chunk)
 	struct transformer *t = p->t;
 	const struct layer_layout *at = &t->model->layout.layer[layer];
 	const struct layer_activations *a = &t->layer[layer];
-	size_t first = t->chunk[chunk].first, gates = (size_t)(t->place.H * t->place.position->gate_reals);
+	size_t first = t->chunk[chunk].first, gates = (size_t)t->place.H * (size_t)t->place.position->gate_reals;
 	int rows = t->chunk[chunk].rows, C = (int)t->C;
 	real *normed = a->normed + first * t->C;
 	rmsnorm(rows, C, t->model->options.rms_eps, a->x + first * t->C, p->value + at->input_norm, normed,

@@ -32,7 +32,7 @@ void linear(int rows, int in, int out, const real *x, int x_stride, struct linea
 		for (int r = 0; plus && plus != y && r < rows; r++)
 			memcpy(y + (size_t)r * (size_t)y_stride, plus + (size_t)r * (size_t)y_stride,
 			       (size_t)out * sizeof *y);
-		gemm_nt(rows, out, in, 1, x, x_stride, w.w, in, plus != NULL, y, y_stride);
+		gemm_nt(rows, out, in, 1, x, x_stride, w.w, in, plus ? 1 : 0, y, y_stride);
 	}
 	phase_enter(before);
 }

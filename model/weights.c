@@ -407,6 +407,25 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 	return sizes_in_range(path, options);
 }
 
+/* Numbers that cost nothing to hold; what little is missing then has an error of its own. */
+#define SMALL_MODEL ((size_t)1 << 22)
+
+struct err weights_suffice(const struct safetensors *file, const struct model_options *options, int V)
+{
+	struct layout l;
+	size_t items = 0, wanted = 0;
+	TRY(layout_build(options, V, &l));
+	for (int i = 0; i < file->count; i++)
+		items += (size_t)tensor_items(&file->tensor[i]);
+	for (int i = 0; i < layout_count(&l); i++)
+		wanted += l.parameter[i].size;
+	layout_free(&l);
+	if (wanted / 2 <= items || wanted <= SMALL_MODEL)
+		return OK;
+	return err_usage("Do width, heads, hidden, layers and train_length fit the file?",
+			 "its tensors hold %zu numbers where the options ask for %zu", items, wanted);
+}
+
 struct err weights_open(const struct safetensors *file, const char *path, struct model *out)
 {
 	struct model_options options = { 0 };
@@ -415,6 +434,8 @@ struct err weights_open(const struct safetensors *file, const char *path, struct
 	struct err e = weights_ours(file) ? weights_options(file, &options, &V) :
 					    err_usage("Models of other programs are read by forward alone.",
 						      "it was not written by ropewalk");
+	if (!e.code)
+		e = weights_suffice(file, &options, V);
 	if (!e.code)
 		e = model_open(&options, V, out);
 	e = err_at(e, "%s", path);

@@ -46,6 +46,10 @@ struct err weights_sizes(const struct safetensors *file, const char *path, const
 /* train_length from a learned table's rows, where the file has one. */
 void weights_rows(const struct safetensors *file, const char *prefix, struct model_options *options);
 
+/* Usage error if a model of these options is large and has more than twice the numbers that the file's tensors hold:
+ * before memory is taken for what a small file only claims. */
+struct err weights_suffice(const struct safetensors *file, const struct model_options *options, int V);
+
 /* A model from a file of ours: options, layout, values. `path` is for errors; weights_read reads the file itself. */
 struct err weights_open(const struct safetensors *file, const char *path, struct model *out);
 struct err weights_read(const char *path, struct model *out);

@@ -9,7 +9,6 @@
 /* Any safetensors file; one that says that it is a model of ours must be one. */
 
 /* Options ask for no more than this: what a machine has too little memory for depends on the machine. */
-#define MODEL_ITEMS (1 << 22)
 
 static int by_name(const void *a, const void *b)
 {
@@ -57,17 +56,6 @@ static void survive(struct safetensors *first, const char *again)
 	safetensors_free(&second);
 }
 
-static bool too_large(const struct safetensors *file)
-{
-	struct model_options o;
-	int V;
-	if (weights_options(file, &o, &V).code)
-		return false;
-	double items = (double)o.width * (V + (double)o.layers * (double)(o.width + o.hidden)) +
-		       (double)o.width * (double)o.train_length;
-	return items > MODEL_ITEMS;
-}
-
 static struct err read_model(const char *path, const struct safetensors *file, const char *again)
 {
 	struct model first, second;
@@ -88,7 +76,7 @@ static struct err read(const char *path, const char *again)
 {
 	struct safetensors file;
 	struct err e = refusal(safetensors_read(path, &file), path);
-	if (!e.code && weights_ours(&file) && !too_large(&file))
+	if (!e.code && weights_ours(&file))
 		e = read_model(path, &file, again);
 	if (!e.code)
 		survive(&file, again);

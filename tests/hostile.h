@@ -16,8 +16,8 @@ struct target {
 	/* Reads the file. What is accepted must survive a write, to the path `again`, and a second read. */
 	struct err (*read)(const char *path, const char *again);
 };
-extern const struct target target_config, target_options, target_records, target_safetensors, target_study,
-	target_tokens;
+extern const struct target target_checkpoint, target_config, target_logs, target_options, target_records,
+	target_safetensors, target_study, target_tokens;
 
 /* Writes the bytes to a file of a folder of this process and has the target read them. Returns what the reader said: OK
  * or a usage error of one line; a refusal has written nothing. */

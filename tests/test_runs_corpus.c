@@ -197,6 +197,10 @@ int main(void)
 		CORPUS_OF(study),
 		CORPUS_OF(records),
 		CORPUS_OF(options),
+#ifndef ROPEWALK_DOUBLE /* those of the corpus are in float */
+		CORPUS_OF(checkpoint),
+#endif
+		CORPUS_OF(logs),
 		cmocka_unit_test(test_many_tensors),
 		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_nesting),

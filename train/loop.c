@@ -200,7 +200,7 @@ static void constrain(const struct training *t)
 
 struct err training_step(struct training *t, struct step_report *r)
 {
-	int64_t step = t->step;
+	int64_t step = t->step; /* NOLINT(-Wanalyzer-null-dereference): a training was opened */
 	const struct train_options *o = t->options;
 	const struct batch *b = &t->batch;
 	batch_make(&t->batch, (uint64_t)step * (uint64_t)b->count, b->count);

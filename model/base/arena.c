@@ -19,6 +19,20 @@ void *arena_take(struct arena *a, size_t count, size_t item)
 	return taken;
 }
 
+/* A NaN for both halves as floats, and for the whole as a double; a huge number as integers. */
+static void fill(char *memory, size_t bytes)
+{
+#ifdef ROPEWALK_POISON
+	static const uint64_t poison = 0x7ff4dead7fa0dead;
+	for (size_t i = 0; i < bytes; i += sizeof poison)
+		memcpy(memory + i, &poison, sizeof poison);
+#elif defined ROPEWALK_UNFILLED
+	(void)memory, (void)bytes;
+#else
+	memset(memory, 0, bytes);
+#endif
+}
+
 struct err arena_reserve(struct arena *a, size_t bytes, const char *what)
 {
 	char need[32], have[MEMORY_AVAILABLE_TEXT];
@@ -32,7 +46,7 @@ struct err arena_reserve(struct arena *a, size_t bytes, const char *what)
 	if (!a->base)
 		return err_failed("Choose a smaller batch, length, width or number of layers.",
 				  "%s: no memory for %s", what, memory_text(bytes, need));
-	memset(a->base, 0, padded);
+	fill(a->base, padded);
 	a->size = padded;
 	return OK;
 }

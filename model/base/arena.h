@@ -21,7 +21,10 @@ struct arena {
 void *arena_take(struct arena *a, size_t count, size_t item);
 #define ARENA_TAKE(a, type, count) ((type *)arena_take(a, count, sizeof(type)))
 
-/* Reserves zeroed memory for what was measured. `what` names the plan in the error. arena_free takes it back. */
+/* Reserves memory for what was measured. `what` names the plan in the error. arena_free takes it back. Nothing may be
+ * read before it is written: the memory is zeroed, but all NaN (as floats and as doubles) where ROPEWALK_POISON is
+ * defined (under sanitizers), and as it comes where ROPEWALK_UNFILLED is (under valgrind, which knows what was not
+ * written). */
 struct err arena_reserve(struct arena *a, size_t bytes, const char *what);
 void arena_free(struct arena *a);
 

@@ -281,9 +281,10 @@ static const char *keep(const char *text)
 	for (struct kept *k = all; k; k = k->next)
 		if (!strcmp(k->text, text))
 			return k->text;
-	struct kept *k = malloc(sizeof *k + strlen(text) + 1);
+	size_t size = strlen(text) + 1;
+	struct kept *k = malloc(sizeof *k + size);
 	BUG_IF(!k, "out of memory for an option's text");
-	strcpy(k->text, text);
+	memcpy(k->text, text, size);
 	k->next = all;
 	all = k;
 	return k->text;

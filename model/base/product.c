@@ -80,6 +80,7 @@ INLINE void strip(int rows, struct span columns, int k, const struct left *l, co
 		  const real *plus, real *c, size_t ldc)
 {
 	for (int j = columns.from; j < columns.to; j += PRODUCT_COLUMNS)
+		/* cppcheck-suppress nullPointerArithmetic ; `plus` is NULL only without `add` */
 		block(rows, k, l, r->b + (size_t)j * r->panel, r->row, add, add ? plus + j : c, c + j, ldc);
 }
 

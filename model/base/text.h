@@ -31,8 +31,8 @@ char **text_list(const char *text, int *count);
 void text_list_free(char **list);
 
 /* `text` for one line of a terminal, cut to `room` bytes with its NUL: what would steer the terminal, end the line,
- * turn the direction of writing or not be seen, and what is not UTF-8, becomes \xNN, byte by byte. The rest stays, so that a second
- * time changes nothing. */
+ * turn the direction of writing or not be seen, and what is not UTF-8, becomes \xNN, byte by byte. The rest stays, so
+ * that a second time changes nothing. */
 void text_printable(const char *text, char *out, size_t room);
 
 /* A string that grows; `data` is never NULL after the first append. text_builder_free() it. */

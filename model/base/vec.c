@@ -99,6 +99,7 @@ static inline float exponential(float x)
 /* The bits of a float as an integer of the same order, and back. */
 static inline int32_t ordered(int32_t bits)
 {
+	/* cppcheck-suppress shiftTooManyBitsSigned ; compilers that have vectors keep the sign */
 	return bits ^ (bits >> 31 & 0x7fffffff);
 }
 

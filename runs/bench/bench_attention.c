@@ -30,8 +30,9 @@ struct product {
 
 double attention_flop(int length, int head_dim)
 {
-	double side = BENCH_TILE, blocks = (length + BENCH_TILE - 1) / BENCH_TILE;
-	return 4.0 * head_dim * side * side * blocks * (blocks + 1) / 2;
+	int blocks = (length + BENCH_TILE - 1) / BENCH_TILE;
+	double side = BENCH_TILE;
+	return 4.0 * head_dim * side * side * blocks * (blocks + 1.0) / 2;
 }
 
 /* Those whose attention differs from that of the list's first. */

@@ -10,7 +10,7 @@ struct lane {
 	double *step;              /* seconds by repetition; stb_ds array */
 };
 
-static struct err open(const struct bench_request *q, const struct entry *encoding, struct lane *l)
+static struct err lane_open(const struct bench_request *q, const struct entry *encoding, struct lane *l)
 {
 	struct model_options options = q->model;
 	options.encoding = method_default(encoding);
@@ -45,7 +45,7 @@ static struct err measure(const struct bench_request *q, struct lane *lane)
 	return e;
 }
 
-static void close(struct lane *lane)
+static void lanes_close(struct lane *lane)
 {
 	for (int i = 0; i < arrlen(lane); i++) {
 		training_close(lane[i].training);
@@ -66,7 +66,7 @@ struct err bench_encodings(const struct bench_request *q, struct bench_encoding 
 	for (int i = 0; i < encodings; i++) {
 		struct bench_encoding b = { .name = position_at(i)->name };
 		struct lane *l = arraddnptr(lane, 1);
-		b.refused = open(q, position_at(i), l);
+		b.refused = lane_open(q, position_at(i), l);
 		arrput(*out, b);
 	}
 	struct err e = measure(q, lane);
@@ -76,6 +76,6 @@ struct err bench_encodings(const struct bench_request *q, struct bench_encoding 
 		if (count && count == arrlen(lane[0].step))
 			(*out)[i].over_first = ratio_of(lane[i].step, lane[0].step, count);
 	}
-	close(lane);
+	lanes_close(lane);
 	return e;
 }

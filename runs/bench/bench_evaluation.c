@@ -69,7 +69,7 @@ static void add_lengths(const struct bench_request *q, const struct model *m, st
 static struct err repeat(const struct bench_request *q, const struct model *m, struct bench_evaluation *out,
 			 double **token)
 {
-	for (int i = 0; i < q->lengths; i++) {
+	for (int i = 0; i < arrlen(token); i++) {
 		struct eval_request r = request_at(q, m, q->length[i]);
 		if (!out->length[i].refused.code)
 			TRY(evaluate(&r, &out->length[i], &token[i]));
@@ -81,7 +81,7 @@ static void summarise(struct bench_evaluation *out, double *const *token)
 {
 	double *x = NULL, *y = NULL;
 	const struct bench_length *shortest = NULL, *longest = NULL;
-	for (int i = 0; i < arrlen(out->length); i++) {
+	for (int i = 0; i < arrlen(token); i++) {
 		struct bench_length *l = &out->length[i];
 		l->token = timing_of(token[i], (int)arrlen(token[i]));
 		if (l->refused.code)

@@ -92,7 +92,7 @@ struct err limit_open(const struct model_options *options, int V, int batch, str
 	place(options, V, batch, &measure);
 	TRY(arena_reserve(&memory, measure.used, "the limit's operands"));
 	struct limit *l = *out = place(options, V, batch, &memory);
-	l->memory = memory;
+	l->memory = memory; /* NOLINT(clang-analyzer-core.NullDereference): NULL is placed while measuring alone */
 	for (int t = 0; t < l->threads; t++) {
 		fill(l->share[t].x, greater((size_t)l->share[t].rows * l->widest, l->head), 7);
 		fill(l->share[t].w, greater(l->matrix, l->head), 5);

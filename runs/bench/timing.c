@@ -23,7 +23,7 @@ struct timing timing_of(const double *seconds, int count)
 {
 	struct timing t = { .count = count };
 	double *sorted = NULL;
-	if (!count)
+	if (count < 1)
 		return t;
 	for (int i = 0; i < count; i++)
 		arrput(sorted, seconds[i]);

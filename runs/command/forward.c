@@ -69,6 +69,8 @@ static struct err model_read(const struct config *c, const char *path, struct mo
 	bool ours = weights_ours(&file);
 	struct err e = options_of(c, &file, path, ours, &options, &V);
 	if (!e.code)
+		e = err_at(weights_suffice(&file, &options, V), "%s", path);
+	if (!e.code)
 		e = model_open(&options, V, m);
 	if (!e.code)
 		e = weights_fill(m, &file, path, "", ours, &ignored);

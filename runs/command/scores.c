@@ -138,13 +138,13 @@ static struct err set_options(const struct config *c, const struct work *w, stru
 static struct err not_finite(const struct work *w, const char *tensor, const int64_t *shape, int rank, int64_t i,
 			     double value)
 {
-	char index[TENSOR_RANK * 24] = "", part[24];
+	char index[TENSOR_RANK * 24] = "";
 	int64_t below = 1;
+	size_t used = 0;
 	for (int axis = 1; axis < rank; axis++)
 		below *= shape[axis];
 	for (int axis = 0; axis < rank; axis++) {
-		snprintf(part, sizeof part, "[%" PRId64 "]", i / below);
-		strcat(index, part);
+		used += (size_t)snprintf(index + used, sizeof index - used, "[%" PRId64 "]", i / below);
 		i %= below;
 		below /= axis + 1 < rank ? shape[axis + 1] : 1;
 	}

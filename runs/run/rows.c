@@ -75,7 +75,7 @@ static void print_header(const struct column *c, struct text_builder *b)
 static void print_row(const struct column *c, const void *row, bool scored, struct text_builder *b)
 {
 	for (int i = 0; c[i].name; i++) {
-		const char *field = (const char *)row + c[i].offset;
+		const void *field = (const char *)row + c[i].offset;
 		char number[NUMBER_TEXT];
 		text_add(b, "%s", i ? "," : "");
 		if (c[i].optional && !scored)
@@ -98,7 +98,7 @@ static void record_row(const struct column *c, const void *row, bool scored, str
 {
 	records_begin(to);
 	for (int i = 0; c[i].name; i++) {
-		const char *field = (const char *)row + c[i].offset;
+		const void *field = (const char *)row + c[i].offset;
 		if (c[i].optional && !scored)
 			record_text(to, c[i].name, NULL);
 		else if (c[i].kind == COLUMN_TEXT)
@@ -137,7 +137,7 @@ static int columns(const struct column *c)
 static const char *read_row(const struct column *c, char *const *field, void *row)
 {
 	for (int i = 0; c[i].name; i++) {
-		char *to = (char *)row + c[i].offset;
+		void *to = (char *)row + c[i].offset;
 		bool good = true;
 		if (c[i].optional && !*field[i])
 			continue;

@@ -124,11 +124,12 @@ struct err run_adopt(const char *path, const struct config *c, const char *comma
 		     bool *adopted, struct err *why)
 {
 	struct source s;
-	*why = source_open(from, c, &s);
-	*adopted = !why->code;
-	if (!*adopted)
+	struct err e = source_open(from, c, &s);
+	*why = e;
+	*adopted = !e.code;
+	if (e.code)
 		return OK;
-	struct err e = write_locked(path, c, command_line, &s);
+	e = write_locked(path, c, command_line, &s);
 	source_close(&s);
 	return e;
 }

@@ -9,6 +9,7 @@
 #include "runs/version.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,16 @@ static void put(struct table *t, const struct run_evaluation *e, int scaling, in
 	t->computed++;
 }
 
+/* Weights may be finite, and so large that no sum of them is. */
+static struct err check_result(const struct eval_result *r, const char *label, int length)
+{
+	for (int g = 0; g < r->groups; g++)
+		if (r->cell[g].scored && (!isfinite(r->cell[g].nll) || !isfinite(r->cell[g].nll_se)))
+			return err_diverged("The weights are too large to be measured: train again with a lower --lr.",
+					    "%s at length %d: the NLL is not finite", label, length);
+	return OK;
+}
+
 static struct err compute(const struct run_evaluation *e, struct work *w, struct table *t, int scaling, int length)
 {
 	const struct done *same = same_done(e, w, scaling, length);
@@ -264,6 +275,8 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	struct err error = eval_run(&request, progress_tokens, &progress, &done.result);
 	progress_end(&progress);
 	t->seconds += clock_seconds() - progress.start;
+	if (!error.code)
+		error = check_result(&done.result, t->label, e->length[length]);
 	if (error.code) {
 		eval_result_free(&done.result);
 		return error;

@@ -230,12 +230,18 @@ struct err run_folder_gone(struct err e, const char *folder)
 			  "%.300s: has gone: it was moved or removed while the program was at work in it", folder);
 }
 
+/* Bytes; as JSON it takes a hundred times as much memory. */
+#define RECORD_MOST (1 << 24)
+
 struct err run_record_read(const char *folder, json_t **record)
 {
 	char *path = io_join(folder, RUN_RECORD), *text = NULL;
 	size_t size;
 	json_error_t error;
 	struct err e = io_read(path, &text, &size);
+	if (!e.code && size > RECORD_MOST)
+		e = err_usage("Train the run again with --force.", "%s: damaged: it has %zu bytes, a record at most %d",
+			      path, size, RECORD_MOST);
 	*record = e.code ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 	if (!e.code && !json_is_object(*record))
 		e = err_usage("Train the run again with --force.", "%s: damaged: line %d: %s", path,

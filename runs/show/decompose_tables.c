@@ -47,7 +47,7 @@ int decompose_group(const struct task *task, const char *name)
 
 static bool possible(const struct place_seeds *s, enum form form)
 {
-	return s->seed[0]->possible[form];
+	return s->seed[0]->possible[form]; /* NOLINT(clang-analyzer-core.NullDereference): there is a seed */
 }
 
 /* "(1.02 - 1.31)": perplexities of the seeds. */

@@ -67,7 +67,11 @@ static void diverged_line(const struct results *r, struct text_builder *b)
 static const char *text_in(const json_t *record, const char *name)
 {
 	const char *text = json_string_value(json_object_get(record, name));
-	return text ? text : "unknown";
+	char line[200];
+	if (!text)
+		return "unknown";
+	text_printable(text, line, sizeof line);
+	return text_keep(line);
 }
 
 /* "0.1 commit abc, gcc 12.2, OpenBLAS 0.3 core Haswell pthread, float, 2 threads": what computed a cell; kept. */

@@ -63,7 +63,7 @@ static void json_notes(const struct results *r, struct text_builder *b)
 	struct text_builder notes = { 0 };
 	notes_text(r, &notes);
 	bool begun = false;
-	for (const char *at = notes.data; at && *at; begun = true) {
+	for (const char *at = notes.data ? notes.data : ""; *at; begun = true) {
 		struct text_builder line = { 0 };
 		int length = (int)strcspn(at, "\n");
 		text_add(&line, "%.*s", length, at);

@@ -126,20 +126,24 @@ static struct err split_section(const char *text, struct study_section *out)
 	if (!equals)
 		return err_usage(hint, "[%s]: no `=`", text);
 	char *name = strndup(text, (size_t)(equals - text));
+	BUG_IF(!name, "out of memory for a name");
 	for (char *end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
 		*--end = '\0';
 	struct option_name option;
-	bool known = option_lookup(&study_scope, name, &option);
-	struct err e = known ? OK : option_unknown(&study_scope, name, name);
-	if (known && (!can_be_axis(&option) || !strcmp(option.name, "seed")))
-		e = err_usage("Sections select by what makes rows of the table, as [encoding=nope].",
-			      "[%s]: %s does not tell rows apart", text, option.name);
-	out->name = known ? text_keep(option.name) : NULL;
+	if (!option_lookup(&study_scope, name, &option)) {
+		struct err e = option_unknown(&study_scope, name, name);
+		free(name);
+		return e;
+	}
+	out->name = text_keep(option.name);
 	free(name);
+	if (!can_be_axis(&option) || !strcmp(out->name, "seed"))
+		return err_usage("Sections select by what makes rows of the table, as [encoding=nope].",
+				 "[%s]: %s does not tell rows apart", text, out->name);
 	for (equals++; isspace((unsigned char)*equals);)
 		equals++;
 	out->value = text_keep(equals);
-	return e;
+	return OK;
 }
 
 static struct err add_section(struct study *s, const char *text, const char *from)
@@ -147,6 +151,7 @@ static struct err add_section(struct study *s, const char *text, const char *fro
 	struct study_section section = { .from = from };
 	TRY(place(from, split_section(text, &section)));
 	for (int i = 0; i < arrlen(s->section); i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an unknown name was an error */
 		if (!strcmp(s->section[i].name, section.name) && !strcmp(s->section[i].value, section.value))
 			return place(from, err_usage("Put its lines together.", "[%s]: given before, in %s", text,
 						     s->section[i].from));

@@ -119,6 +119,7 @@ static struct err plan_cell(struct plan *plan, int index)
 	struct cell_plan *p = &plan->cell[index];
 	p->sibling = p->train ? find_sibling(plan, index) : -1;
 	p->wanted = calloc((size_t)(c->scalings * c->lengths) + 1, sizeof *p->wanted);
+	/* NOLINTNEXTLINE(-Wanalyzer-malloc-leak): a cell is planned once */
 	BUG_IF(!p->wanted, "no memory for %d marks", c->scalings * c->lengths);
 	TRY(plan_training(c, p));
 	for (int i = 0; i < c->scalings && !p->diverged; i++)
