@@ -68,7 +68,7 @@ SEES_train = train model data base
 SEES_eval  = eval model data base
 SEES_runs  = runs train eval model data base
 
-# tests/test_FOLDER_*.c; ONLY=word narrows them. The other files there help: support.c all of them, the rest those of
+# tests/test_FOLDER_*.c; ONLY=word narrows them. The other files there help: HELP_base all of them, the rest those of
 # model and above.
 ONLY    ?=
 C_tests := $(wildcard tests/test_*$(ONLY)*.c)
@@ -363,7 +363,8 @@ build/commit: FORCE | $(FIRST)
 objects = $(patsubst %.c,build/$1/%.o,$2)
 archives = $(patsubst %,build/$1/lib%.a,$2)
 folder_of = $(word 2,$(subst _, ,$(notdir $1)))
-helpers = $(call objects,$1,$(if $(filter base data,$2),$(filter tests/support.c,$(C_help)),$(C_help)))
+HELP_base := $(filter $(addprefix tests/,support.c tree.c fault_case.c power_loss.c),$(C_help))
+helpers = $(call objects,$1,$(if $(filter base data,$2),$(HELP_base),$(C_help)))
 
 WARNED = $(if $(MAKE_TERMERR),-fdiagnostics-color=always) $(if $(WERROR),-Werror)
 

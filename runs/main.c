@@ -83,16 +83,20 @@ static struct err run(int argc, char **argv)
 	return run_command(argc, argv);
 }
 
+/* stdio forgets why an earlier write failed: one more fails likewise. */
+static int lost_output(void)
+{
+	return write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+}
+
 static struct err finish_stdout(void)
 {
 	static const char hint[] = "What was printed is incomplete.";
-	bool failed = ferror(stdout);
+	int error = ferror(stdout) ? lost_output() : 0;
 	errno = 0;
-	if (fclose(stdout) && errno)
-		return err_system(errno, hint, "stdout");
-	if (failed)
-		return err_failed(hint, "stdout: cannot be written");
-	return OK;
+	if (fclose(stdout) && !error)
+		error = errno;
+	return error ? err_system(error, hint, "stdout: cannot be written") : OK;
 }
 
 static void print_error(const struct err *e)

@@ -5,7 +5,6 @@
 #include "runs/executable.h"
 #include "runs/options.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,18 +40,19 @@ static const char **names(void)
 {
 	static const char **all;
 	static bool read;
-	char *folder = read ? NULL : preset_folder();
-	DIR *d = folder ? opendir(folder) : NULL;
-	for (struct dirent *e; d && (e = readdir(d));) {
-		size_t length = strlen(e->d_name), suffix = strlen(SUFFIX);
-		if (length <= suffix || strcmp(e->d_name + length - suffix, SUFFIX))
+	char *folder = read ? NULL : preset_folder(), **file = NULL;
+	int count = 0;
+	if (folder)
+		io_list(folder, &file, &count);
+	for (int i = 0; i < count; i++) {
+		size_t length = strlen(file[i]), suffix = strlen(SUFFIX);
+		if (length <= suffix || strcmp(file[i] + length - suffix, SUFFIX))
 			continue;
-		char *name = strndup(e->d_name, length - suffix);
+		char *name = strndup(file[i], length - suffix);
 		arrput(all, text_keep(name));
 		free(name);
 	}
-	if (d)
-		closedir(d);
+	io_names_free(file, count);
 	if (arrlen(all) && !read)
 		qsort(all, (size_t)arrlen(all), sizeof *all, by_name);
 	free(folder);

@@ -258,14 +258,18 @@ static struct err start_limited(void)
 
 struct err blas_start(int threads)
 {
+	static bool passed; /* by this process, whose kernels stay */
 	openblas_set_num_threads(1);
 	threads_start(threads);
 	if (memory_allowed() < SIZE_MAX)
 		TRY(start_limited());
+	if (passed)
+		return OK;
 	struct self_test t = { .worst = { 0 } };
 	threads_each(SOURCES * KINDS, self_test_one, &t);
 	for (int test = 0; test < SOURCES * KINDS; test++)
 		if (!(t.worst[test] <= SELF_TEST_TOLERANCE))
 			return self_test_failed(test, t.worst[test]);
+	passed = true;
 	return OK;
 }

@@ -37,6 +37,10 @@ static const char *advice(int error)
 	case EMFILE:
 	case ENFILE:
 		return "Too many files are open at once: close other programs or raise the limit (ulimit -n).";
+	case EFBIG:
+		return "Files may not grow so large: raise the limit (ulimit -f), or choose a folder on another disk.";
+	case ELOOP:
+		return "Links lead in a circle there: check the path.";
 	case EIO:
 		return "The disk reports a defect: choose a folder on another disk.";
 	default:
@@ -80,15 +84,18 @@ static struct err open_file(const char *path, int flags, const char *what, int *
 	return e;
 }
 
+/* Bytes for which nobody is asked whether there is memory: that takes longer than to read them. */
+#define SMALL ((size_t)1 << 20)
+
 static struct err read_all(int fd, const char *path, char **data, size_t size)
 {
 	char need[32], have[32];
-	size_t available = memory_available(), done = 0;
+	size_t done = 0, available = size < SMALL ? SIZE_MAX : memory_available();
 	*data = size < available ? malloc(size + 1) : NULL;
 	if (!*data)
 		return err_failed("Choose a smaller file, or close other programs.",
 				  "%.400s: cannot be read: it takes %s of memory, and %s are available", path,
-				  memory_text(size, need), memory_text(available, have));
+				  memory_text(size, need), memory_text(memory_available(), have));
 	while (done < size) {
 		ssize_t got = seam_read(fd, path, *data + done, size - done);
 		if (got < 0)
@@ -240,15 +247,33 @@ struct err io_writable(const char *path)
 struct err io_append(const char *path, const void *data, size_t size)
 {
 	int fd;
-	size_t old;
+	size_t old = 0;
 	TRY(open_file(path, O_WRONLY | O_APPEND | O_CREAT, "cannot be written", &fd, &old));
 	bool done = seam_write(fd, path, data, size);
 	int error = errno;
+	if (!done)
+		seam_truncate(fd, path, old);
 	if (!seam_close(fd, path) && done) {
 		error = errno;
 		done = false;
 	}
 	return done ? OK : io_failure(error, path, "cannot be written");
+}
+
+/* What is on disk in a file or folder is lost if its name is not. A parent that may be written but not read cannot be
+ * asked to keep it. */
+static struct err sync_name(const char *path, const char *what)
+{
+	char *parent = folder_of(path);
+	int fd = seam_open(parent, O_RDONLY | O_DIRECTORY);
+	bool done = fd >= 0 ? sync_folder(fd, parent) : errno == EACCES;
+	int error = errno;
+	if (fd >= 0 && !seam_close(fd, parent) && done) {
+		error = errno;
+		done = false;
+	}
+	free(parent);
+	return done ? OK : io_failure(error, path, what);
 }
 
 struct err io_sync(const char *path)
@@ -264,7 +289,7 @@ struct err io_sync(const char *path)
 		error = errno;
 		done = false;
 	}
-	return done ? OK : io_failure(error, path, "cannot be written");
+	return done ? sync_name(path, "cannot be written") : io_failure(error, path, "cannot be written");
 }
 
 /* One folder whose parent exists. Another process may make it at the same time. */
@@ -273,7 +298,7 @@ static struct err make_one(const char *path)
 	if (io_is_folder(path))
 		return OK;
 	if (seam_mkdir(path))
-		return OK;
+		return sync_name(path, "cannot be made a folder");
 	int error = errno;
 	if (error != EEXIST)
 		return io_failure(error, path, "cannot be made a folder");

@@ -10,8 +10,8 @@
  * goes through here. */
 
 /* Tests set this to make an operation fail: called before each with its name ("open", "read", "write", "fsync",
- * "rename", "link", "close", "mkdir", "unlink", "list") and path; a value other than 0 is the errno it then fails
- * with. */
+ * "rename", "link", "close", "mkdir", "unlink", "truncate", "list") and path; a value other than 0 is the errno it then
+ * fails with. */
 extern int (*io_fault)(const char *operation, const char *path);
 
 /* Tests set this to let a "read" or "write" come short: called with its size, it returns how many bytes of it are to be
@@ -20,7 +20,7 @@ extern size_t (*io_most)(const char *operation, const char *path, size_t size);
 
 /* Tests set this to see what has been done to the disk, in order: the operations above that change it, of "open" those
  * that create the file unless it is there. `to` is the new name of "rename" and "link"; the data are those of "write",
- * which stand at the end of the file. */
+ * which stand at the end of the file; "truncate" leaves `size` bytes. */
 struct io_event {
 	const char *operation, *path, *to;
 	const void *data;
@@ -56,8 +56,8 @@ struct err io_write_parts(const char *path, const struct io_part *part, int part
 /* Would io_write reach the path, as far as can be said before there is something to write? It writes nothing. */
 struct err io_writable(const char *path);
 
-/* Adds to the end of a file in one write, creating it if needed; for logs. What is added is on disk for certain after
- * io_sync alone. */
+/* Adds to the end of a file in one write, creating it if needed; for logs of which one process at a time writes: where
+ * only a part could be written, that is cut off again. What is added is on disk for certain after io_sync alone. */
 struct err io_append(const char *path, const void *data, size_t size);
 struct err io_sync(const char *path); /* a file that does not exist is fine */
 

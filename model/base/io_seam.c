@@ -77,6 +77,11 @@ bool seam_write(int fd, const char *path, const char *data, size_t size)
 	return true;
 }
 
+bool seam_truncate(int fd, const char *path, size_t size)
+{
+	return !faulty("truncate", path) && !ftruncate(fd, (off_t)size) && done("truncate", path, NULL, NULL, size);
+}
+
 bool seam_fsync(int fd, const char *path)
 {
 	return !faulty("fsync", path) && !fsync(fd) && done("fsync", path, NULL, NULL, 0);

@@ -12,6 +12,8 @@ int seam_open(const char *path, int flags); /* never waits for a pipe's partner:
 ssize_t seam_read(int fd, const char *path, char *data, size_t size); /* one call, which may come short */
 bool seam_write(int fd, const char *path, const char *data, size_t size); /* all of it */
 
+bool seam_truncate(int fd, const char *path, size_t size);
+
 /* After a failure the kernel may forget what it could not write: calling again could succeed and mean nothing. */
 bool seam_fsync(int fd, const char *path);
 

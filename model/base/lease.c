@@ -10,13 +10,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+int lease_beat = LEASE_BEAT * 1000;
 
 #define TOKEN_TEXT 33
 #define CONTENT_MOST 4096 /* bytes of a lease's file that are looked at */
@@ -25,8 +27,6 @@ struct lease {
 	char *folder, *path;
 	char token[TOKEN_TEXT];
 	int times; /* taken by this process */
-	atomic_bool lost;
-	int missed; /* heartbeats at which the file was another's, or gone */
 };
 
 /* What a lease's file says. */
@@ -61,16 +61,17 @@ static void claim_parse(const char *text, struct claim *c)
 		snprintf(c->token, sizeof c->token, "%s", token + 8);
 }
 
-/* false with errno. Not through the seam: heartbeats come at any time, and what they do is no change of anything that
- * is kept. */
+/* false with errno, ELOOP if it is no regular file. Not through the seam: heartbeats come at any time, and what they do
+ * is no change of anything that is kept. */
 static bool claim_read(const char *path, struct claim *c)
 {
 	char text[CONTENT_MOST];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
-	ssize_t size = fstat(fd, &c->status) ? -1 : read(fd, text, sizeof text - 1);
-	int error = errno;
+	bool file = !fstat(fd, &c->status) && S_ISREG(c->status.st_mode);
+	ssize_t size = file ? read(fd, text, sizeof text - 1) : -1;
+	int error = file ? errno : ELOOP;
 	close(fd);
 	errno = error;
 	if (size < 0)
@@ -94,7 +95,8 @@ static bool stale(const struct claim *c, time_t now)
 {
 	switch (*c->token ? process_alive(&c->holder) : PROCESS_UNKNOWN) {
 	case PROCESS_ALIVE:
-		return false;
+		/* What this process has is known (lease_held): this one it could not remove. */
+		return c->holder.pid == (long)getpid();
 	case PROCESS_DEAD:
 		return true;
 	default:
@@ -102,31 +104,68 @@ static bool stale(const struct claim *c, time_t now)
 	}
 }
 
-/* Out of the way, unless it is another claim by now, which is put back. A process that loses its claim in between, to a
- * third one, finds out at its next heartbeats. */
-static bool remove_stale(const char *path, const char *aside, const struct claim *c)
+/* ---- Removal ---- */
+
+enum { ATTEMPTS = 100 };
+
+static void pause_briefly(void)
 {
-	struct claim moved;
-	if (!seam_rename(path, aside))
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* false if another process keeps the lock, though it takes no time to remove a file: it may be stopped. */
+static bool lock_file(int fd)
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB) || (errno != EWOULDBLOCK && errno != EINTR))
+			return true;
+		pause_briefly();
+	}
+	return false;
+}
+
+/* Network file systems lock what is open for writing alone. */
+static int open_to_lock(const char *path)
+{
+	int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
+	int fd = open(path, O_RDWR | flags);
+	return fd < 0 && errno == EACCES ? open(path, O_RDONLY | flags) : fd;
+}
+
+static bool same_file(int fd, const struct stat *other)
+{
+	struct stat status;
+	return !fstat(fd, &status) && status.st_dev == other->st_dev && status.st_ino == other->st_ino;
+}
+
+/* Removes the claim if it is still there, without a heartbeat since; false with errno. */
+static bool remove_claim(const char *path, const struct claim *c)
+{
+	struct claim now;
+	int fd = open_to_lock(path);
+	if (fd < 0)
 		return errno == ENOENT;
-	bool same = claim_read(aside, &moved) && !strcmp(moved.token, c->token);
-	if (!same)
-		seam_link(aside, path);
-	return seam_unlink(aside) || errno == ENOENT;
+	bool there = lock_file(fd) && claim_read(path, &now) && same_file(fd, &now.status) &&
+		     !strcmp(now.token, c->token) && now.status.st_mtime == c->status.st_mtime;
+	bool done = !there || seam_unlink(path) || errno == ENOENT;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return done;
 }
 
 /* ---- The heartbeat ---- */
 
-static void beat(struct lease *l)
+static bool mine(const struct lease *l, struct claim *c)
+{
+	return claim_read(l->path, c) && !strcmp(c->token, l->token);
+}
+
+static void beat(const struct lease *l)
 {
 	struct claim c;
-	bool mine = claim_read(l->path, &c) && !strcmp(c.token, l->token);
-	if (mine)
+	if (mine(l, &c))
 		utimensat(AT_FDCWD, l->path, NULL, 0);
-	l->missed = mine ? 0 : l->missed + 1;
-	/* Once may be the moment in which another process looks at it. */
-	if (l->missed >= 2)
-		atomic_store(&l->lost, true);
 }
 
 static void *beat_all(void *unused)
@@ -135,7 +174,10 @@ static void *beat_all(void *unused)
 	pthread_mutex_lock(&held.mutex);
 	while (!held.ending) {
 		clock_gettime(CLOCK_REALTIME, &next);
-		next.tv_sec += LEASE_BEAT;
+		next.tv_sec += lease_beat / 1000;
+		next.tv_nsec += lease_beat % 1000 * 1000000L;
+		next.tv_sec += next.tv_nsec / 1000000000;
+		next.tv_nsec %= 1000000000;
 		if (pthread_cond_timedwait(&held.end, &held.mutex, &next) != ETIMEDOUT)
 			continue;
 		for (int i = 0; i < arrlen(held.lease); i++)
@@ -230,11 +272,17 @@ static bool claim_place(const char *prepared, const struct lease *l)
 	return no_links(errno) && prepare(l->path, l->token, &now);
 }
 
-enum { ATTEMPTS = 100 };
+static struct err unreadable(int error, const char *path)
+{
+	if (error == ELOOP || error == EISDIR)
+		return err_usage("Move it away: its name is that of a process's claim on the folder.",
+				 "%.400s: cannot be read: it is not a file", path);
+	return io_failure(error, path, "cannot be read");
+}
 
 /* false without an error: `holder` lives. */
-static bool contend(const char *prepared, const char *aside, const struct lease *l, time_t now,
-		    char holder[LEASE_HOLDER], struct err *e)
+static bool contend(const char *prepared, const struct lease *l, time_t now, char holder[LEASE_HOLDER],
+		    struct err *e)
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		struct claim c = { 0 };
@@ -247,13 +295,13 @@ static bool contend(const char *prepared, const char *aside, const struct lease 
 		if (!claim_read(l->path, &c)) {
 			if (errno == ENOENT)
 				continue;
-			*e = io_failure(errno, l->path, "cannot be read");
+			*e = unreadable(errno, l->path);
 			return false;
 		}
 		holder_text(&c, holder);
 		if (!stale(&c, now))
 			return false;
-		if (!remove_stale(l->path, aside, &c)) {
+		if (!remove_claim(l->path, &c)) {
 			*e = io_failure(errno, l->path, "is left by a dead process and cannot be removed");
 			return false;
 		}
@@ -268,16 +316,13 @@ static struct err claim_folder(struct lease *l, bool *taken, char holder[LEASE_H
 	struct err e = OK;
 	snprintf(name, sizeof name, ".ropewalk-%s.tmp", l->token);
 	char *prepared = io_join(l->folder, name);
-	snprintf(name, sizeof name, ".ropewalk-%s-stale.tmp", l->token);
-	char *aside = io_join(l->folder, name);
 	if (prepare(prepared, l->token, &now)) {
-		*taken = contend(prepared, aside, l, now, holder, &e);
+		*taken = contend(prepared, l, now, holder, &e);
 		seam_unlink(prepared);
 	} else {
 		e = io_failure(errno, l->folder, "cannot be claimed for this process");
 	}
 	free(prepared);
-	free(aside);
 	return e;
 }
 
@@ -315,9 +360,18 @@ struct err lease_take(const char *folder, struct lease **out)
 			  "%.400s: another process of ropewalk is at work there: %s", folder, holder);
 }
 
+static struct err gone(const struct lease *l)
+{
+	return err_failed("Start again when it is clear who has removed it: what was saved is used.",
+			  "%.400s: is gone, and with it the claim of this process on the folder", l->path);
+}
+
 struct err lease_check(const struct lease *l)
 {
-	if (!atomic_load(&l->lost))
+	struct claim c;
+	if (!claim_read(l->path, &c))
+		return errno == ENOENT ? gone(l) : unreadable(errno, l->path);
+	if (!strcmp(c.token, l->token))
 		return OK;
 	return err_failed("It goes on from what was saved; wait for it, or start again later.",
 			  "%.400s: another process has taken the folder over while this one stood still", l->folder);
@@ -339,7 +393,7 @@ void lease_release(struct lease *l)
 	pthread_mutex_unlock(&held.mutex);
 	if (last && held.beating)
 		heart_stop();
-	if (claim_read(l->path, &c) && !strcmp(c.token, l->token))
-		seam_unlink(l->path);
+	if (mine(l, &c))
+		remove_claim(l->path, &c);
 	lease_free(l);
 }

@@ -13,12 +13,16 @@
  *
  * A claim is stale when its process is known to be dead (no such process in this boot of this machine, or one that
  * started at another time), or, where that cannot be known (another machine, boot or pid namespace), when the heartbeat
- * is older than LEASE_STALE seconds by the clock of the file system. A stale claim is moved aside and looked at once more
- * before it is removed: it may have been taken over meanwhile, and is put back then. */
+ * is older than LEASE_STALE seconds by the clock of the file system. Whoever removes a claim, stale or its own, holds
+ * the file's lock (flock) meanwhile and looks at it once more, so that none removes what another has put in its place;
+ * where the file system knows no such locks that is left to luck. */
 
 #define LEASE_FILE "lock"
 #define LEASE_BEAT 5
 #define LEASE_STALE 60
+
+/* Tests set this to have heartbeats more often: milliseconds. */
+extern int lease_beat;
 
 struct lease;
 
@@ -31,8 +35,8 @@ struct err lease_try(const char *folder, struct lease **out, char holder[LEASE_H
 /* The same, but a living holder is an error that names it. */
 struct err lease_take(const char *folder, struct lease **out);
 
-/* An error if another process has taken the claim over, as when this one was stopped for longer than LEASE_STALE: then
- * it must not write there any more. */
+/* Looks at the file: an error if the claim is no longer there, as when this process was stopped for longer than
+ * LEASE_STALE and another has taken it over: then this one must not write there any more. */
 struct err lease_check(const struct lease *l);
 
 void lease_release(struct lease *l); /* takes NULL too */

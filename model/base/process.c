@@ -106,7 +106,9 @@ enum process_state process_alive(const struct process *p)
 	if (kill((pid_t)p->pid, 0) && errno == ESRCH)
 		return PROCESS_DEAD;
 	start_of(p->pid, started);
-	return strcmp(p->started, started) ? PROCESS_DEAD : PROCESS_ALIVE;
+	/* Where /proc hides the processes of other users nothing is said. */
+	bool other = *started && *p->started && strcmp(p->started, started);
+	return other ? PROCESS_DEAD : PROCESS_ALIVE;
 }
 
 void process_token(char *text, size_t size)

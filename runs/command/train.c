@@ -51,9 +51,10 @@ static struct err read_result(const struct config *c, struct run_trained *t, con
 /* A run that will not train any more: its end is told again. A model that is lost comes from the last checkpoint. */
 static struct err ended(const struct config *c, bool *over)
 {
-	const char *status = run_folder_status(c->run.out), *why;
+	const char *status, *why;
 	struct run_trained t;
 	struct model m;
+	TRY(run_record_status(c->run.out, &status));
 	*over = !strcmp(status, "finished") || !strcmp(status, "diverged");
 	if (!*over)
 		return OK;
@@ -62,7 +63,10 @@ static struct err ended(const struct config *c, bool *over)
 		return err_diverged("It would diverge again: train with other options, into another --out or with "
 				    "--force.", "%s: has diverged: %s", c->run.out, why);
 	struct err e = run_model_read(c->run.out, c, &m);
-	if (e.code && run_checkpoint_there(c->run.out)) {
+	bool there = false;
+	if (e.code)
+		TRY(run_checkpoint_there(c->run.out, &there));
+	if (there) {
 		fprintf(stderr, "warning: %s\n  It is made again from the last checkpoint.\n", e.text);
 		*over = false;
 		return OK;
@@ -82,8 +86,11 @@ static struct err resume_options(struct config *c)
 	if (c->run.force)
 		return err_usage("--resume continues what is there, --force replaces it.",
 				 "--resume, --force: choose one of them");
-	const char *status = run_folder_status(c->run.out);
-	if (!run_folder_begun(c->run.out) && strcmp(status, "diverged")) {
+	const char *status;
+	bool begun;
+	TRY(run_record_status(c->run.out, &status));
+	TRY(run_folder_begun(c->run.out, &begun));
+	if (!begun && strcmp(status, "diverged")) {
 		fprintf(stderr, "%s: no run has begun there: beginning one\n", c->run.out);
 		return config_finish(c, true);
 	}
@@ -110,7 +117,10 @@ static void add_option(const struct config *c, const char *name, struct text_bui
 /* What to do after an end before the end; a reason of its own stays in front. */
 static struct err with_resume(struct err e, const struct config *c)
 {
-	if (!stop_is(&e) && (e.code != ERR_FAILED || !run_folder_begun(c->run.out)))
+	bool begun = false;
+	if (e.code == ERR_FAILED)
+		run_folder_begun(c->run.out, &begun);
+	if (!stop_is(&e) && !begun)
 		return e;
 	struct text_builder b = { 0 };
 	text_add(&b, "%s%s: ropewalk train --resume", e.hint,

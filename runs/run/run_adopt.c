@@ -117,7 +117,7 @@ static struct err write_locked(const char *path, const struct config *c, const c
 	if (e.code)
 		run_record_update(path, json_pack("{s:s, s:s}", "status", "failed", "error", e.text));
 	lease_release(lock);
-	return e;
+	return run_folder_gone(e, path);
 }
 
 struct err run_adopt(const char *path, const struct config *c, const char *command_line, const char *from,

@@ -76,18 +76,17 @@ static struct err write_checkpoint(const char *path, const struct config *c, con
 	return e;
 }
 
-bool run_checkpoint_there(const char *folder)
+struct err run_checkpoint_there(const char *folder, bool *there)
 {
 	char **name;
 	int count;
 	int64_t step;
-	bool there = false;
-	if (io_list(folder, &name, &count).code)
-		return false;
+	*there = false;
+	TRY(io_list(folder, &name, &count));
 	for (int i = 0; i < count; i++)
-		there |= step_of(name[i], &step);
+		*there |= step_of(name[i], &step);
 	io_names_free(name, count);
-	return there;
+	return OK;
 }
 
 /* The newest stand at the end. */

@@ -16,7 +16,7 @@ struct save_every {
 };
 struct err save_every_parse(const char *text, struct save_every *out);
 
-bool run_checkpoint_there(const char *folder); /* is there any, good or not? */
+struct err run_checkpoint_there(const char *folder, bool *there); /* is there any, good or not? */
 
 /* Writes the checkpoint of this moment, with the run's options as metadata, and then removes all but the two newest. */
 struct err run_checkpoint_save(const char *folder, const struct config *c, const struct training *t);

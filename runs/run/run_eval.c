@@ -451,5 +451,5 @@ struct err run_evaluate(const struct run_evaluation *e, struct row **rows)
 	TRY(lease_take(e->folder, &lease));
 	struct err error = evaluate_locked(e, lease, rows);
 	lease_release(lease);
-	return error;
+	return run_folder_gone(error, e->folder);
 }

@@ -29,8 +29,7 @@ static bool ours(const char *name)
 	return false;
 }
 
-/* What a lease or a killed process leaves is not counted. */
-static struct err survey(const char *folder, bool *empty)
+struct err run_folder_empty(const char *folder, bool *empty)
 {
 	char **name;
 	int count;
@@ -51,7 +50,7 @@ struct err run_folder_check(const char *path, bool force)
 		return OK;
 	if (!io_is_folder(path))
 		return err_usage("Give a folder that does not exist yet.", "%s: is a file", path);
-	TRY(survey(path, &empty));
+	TRY(run_folder_empty(path, &empty));
 	if (empty)
 		return OK;
 	const char *status = run_folder_status(path);
@@ -135,7 +134,8 @@ static char *folder_of(const char *path)
 
 static struct err check_finished(const char *folder, const char *path)
 {
-	const char *status = run_folder_status(folder);
+	const char *status;
+	TRY(run_record_status(folder, &status));
 	if (!io_exists(path))
 		return err_usage("`ropewalk train --out=DIR` makes a run.", "%s: no such folder", path);
 	if (!strcmp(status, "absent"))
@@ -143,11 +143,6 @@ static struct err check_finished(const char *folder, const char *path)
 				 "%s: not a run: %s has no %s", path, folder, RUN_RECORD);
 	if (!strcmp(status, "a study"))
 		return err_usage("Name one of the runs' folders in it.", "%s: is a study, not a run", folder);
-	if (!strcmp(status, "damaged")) {
-		json_t *record;
-		TRY(run_record_read(folder, &record));
-		json_decref(record);
-	}
 	if (strcmp(status, "finished"))
 		return err_usage(!strcmp(status, "diverged") ? "Train it again with --force." :
 				 "Wait until it has finished, or continue it: `ropewalk train --resume --out=DIR`.",
@@ -170,17 +165,18 @@ struct err run_folder_config(const char *folder, struct config *c)
 	return OK;
 }
 
-bool run_folder_begun(const char *folder)
+struct err run_folder_begun(const char *folder, bool *begun)
 {
-	static const char *const begun[] = { "running", "stopped", "failed", "finished" };
-	const char *status = run_folder_status(folder);
+	static const char *const those[] = { "running", "stopped", "failed", "finished" };
+	const char *status;
+	*begun = false;
+	TRY(run_record_status(folder, &status));
 	char *config = io_join(folder, RUN_CONFIG);
-	bool there = false;
 	for (int i = 0; i < 4; i++)
-		there |= !strcmp(status, begun[i]);
-	there = there && io_exists(config);
+		*begun |= !strcmp(status, those[i]);
+	*begun = *begun && io_exists(config);
 	free(config);
-	return there;
+	return OK;
 }
 
 /* The parts of the versions that can change a bit of the results. */
@@ -224,6 +220,14 @@ struct err run_folder_open(const char *path, struct config *c, char **folder)
 	if (e.code)
 		free(found);
 	return e;
+}
+
+struct err run_folder_gone(struct err e, const char *folder)
+{
+	if ((e.code != ERR_FAILED && e.code != ERR_USAGE) || io_is_folder(folder))
+		return e;
+	return err_failed("Put it back or start again: what was saved in it is used.",
+			  "%.300s: has gone: it was moved or removed while the program was at work in it", folder);
 }
 
 /* Bytes; as JSON it takes a hundred times as much memory. */
@@ -276,20 +280,28 @@ struct err run_record_update(const char *folder, json_t *more)
 	return e;
 }
 
-const char *run_folder_status(const char *folder)
+struct err run_record_status(const char *folder, const char **status)
 {
 	json_t *record;
 	char *path = io_join(folder, RUN_RECORD);
 	bool there = io_exists(path);
 	free(path);
+	*status = there ? "damaged" : "absent";
 	if (!there)
-		return "absent";
-	if (run_record_read(folder, &record).code)
-		return "damaged";
-	const char *status = json_string_value(json_object_get(record, "status"));
-	status = text_keep(status ? status : "damaged");
+		return OK;
+	TRY(run_record_read(folder, &record));
+	const char *text = json_string_value(json_object_get(record, "status"));
+	if (text)
+		*status = text_keep(text);
 	json_decref(record);
-	return status;
+	return OK;
+}
+
+const char *run_folder_status(const char *folder)
+{
+	const char *status;
+	struct err e = run_record_status(folder, &status);
+	return e.code ? "damaged" : status;
 }
 
 /* "." and ".." say nothing of the folder's name. */
@@ -360,6 +372,8 @@ struct err run_folder_searched(const char *folder, const char ***label)
 {
 	char **name;
 	int count;
+	if (!io_exists(folder))
+		return OK;
 	TRY(io_list(folder, &name, &count));
 	struct err e = OK;
 	for (int i = 0; i < count && !e.code; i++) {

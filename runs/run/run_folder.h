@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 /* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`,
- * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as `tune-...` for stream `tune`. runs/README.md says
- * what is in them. */
+ * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as
+ * `tune-...` for stream `tune`. runs/README.md says what is in them. */
 
 #define RUN_MODEL "model.safetensors"
 #define RUN_CONFIG "config"
@@ -21,6 +21,9 @@
  * set. Touches nothing. */
 struct err run_folder_check(const char *path, bool force);
 
+/* Does a folder hold nothing, but for a claim (model/base/lease.h) and what an interrupted write left behind? */
+struct err run_folder_empty(const char *folder, bool *empty);
+
 /* Makes the folder, with its config, command and a record: version_json, status "running", started, identity. With
  * `force` replaces the record first and then removes the other files listed above; what is not
  * listed is never touched. */
@@ -32,7 +35,7 @@ struct err run_folder_create(const char *path, const struct config *c, const cha
 struct err run_folder_open(const char *path, struct config *c, char **folder);
 
 /* Is a run there that can be continued: begun, not diverged, its config written? */
-bool run_folder_begun(const char *folder);
+struct err run_folder_begun(const char *folder, bool *begun);
 
 /* Marks it as running again, after holding `c` to its config: an option that differs is a usage error that names it and
  * both values. Warns on stderr if another version of the program began it. */
@@ -41,13 +44,19 @@ struct err run_folder_resume(const char *folder, const struct config *c);
 /* Its config: model, data and train; the rest of `c` stays. */
 struct err run_folder_config(const char *folder, struct config *c);
 
+/* The error of work in a folder that was there when it began: if it has gone meanwhile, that is the reason, and no
+ * mistake in its name. */
+struct err run_folder_gone(struct err e, const char *folder);
+
 /* The record; json_decref it. run_record_write replaces it atomically. */
 struct err run_record_read(const char *folder, json_t **record);
 struct err run_record_write(const char *folder, const json_t *record);
 /* Reads it, adds the members of `more` to it (or replaces them), writes it. Takes over the reference to `more`. */
 struct err run_record_update(const char *folder, json_t *more);
-/* "finished", "running", ...; "absent" if there is no record. Lives forever. */
-const char *run_folder_status(const char *folder);
+/* "finished", "running", ...; "absent" if there is no record. Lives forever. A record that cannot be read is an error:
+ * it is no reason to compute anew, and so to remove, what may be there. */
+struct err run_record_status(const char *folder, const char **status);
+const char *run_folder_status(const char *folder); /* "damaged" then */
 
 /* Last component of a path: the run's name in tables. Kept. */
 const char *run_folder_name(const char *path);

@@ -77,12 +77,13 @@ static struct err log_timing(struct running *r, const struct step_report *s)
 	return e;
 }
 
-/* The log first, down to the disk: a checkpoint is worth nothing without the lines of its steps. */
+/* The logs first, down to the disk: a checkpoint is worth nothing without the lines of its steps. */
 static struct err save(struct running *r, const struct training *t)
 {
 	TRY(lease_check(r->lease));
 	TRY(flush_log(r));
 	TRY(io_sync(r->log_path));
+	TRY(io_sync(r->timing_path));
 	TRY(run_checkpoint_save(r->folder, r->config, t));
 	r->saved = clock_seconds();
 	return OK;
@@ -210,7 +211,10 @@ static struct err train_locked(const char *path, const struct config *c, const c
 {
 	struct running r = { .folder = path, .config = c, .lease = lease, .trained = out };
 	TRY(save_every_parse(c->run.save_every, &r.every));
-	r.resume = c->run.resume && run_folder_begun(path) && run_checkpoint_there(path);
+	if (c->run.resume)
+		TRY(run_folder_begun(path, &r.resume));
+	if (r.resume)
+		TRY(run_checkpoint_there(path, &r.resume));
 	TRY(r.resume ? run_folder_resume(path, c) :
 		       run_folder_create(path, c, command_line, c->run.force || c->run.resume));
 	progress_start(&r.progress, what);
@@ -230,5 +234,5 @@ struct err run_train(const char *path, const struct config *c, const char *comma
 	TRY(lease_take(path, &lease));
 	struct err e = train_locked(path, c, command_line, what, lease, out);
 	lease_release(lease);
-	return e;
+	return run_folder_gone(e, path);
 }

@@ -10,7 +10,6 @@
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,16 +136,17 @@ static bool is_cell(const struct results *r, const char *path)
 static void strangers_warning(const struct results *r, struct text_builder *b)
 {
 	struct text_builder p = { 0 };
-	int count = 0;
-	DIR *directory = opendir(r->folder);
-	for (struct dirent *e; directory && (e = readdir(directory));) {
-		char *path = io_join(r->folder, e->d_name);
-		if (*e->d_name != '.' && !is_cell(r, path) && !strcmp(run_folder_status(path), "finished"))
+	char **name = NULL;
+	int count = 0, names = 0;
+	/* A folder that cannot be listed has shown its models all the same. */
+	io_list(r->folder, &name, &names);
+	for (int i = 0; i < names; i++) {
+		char *path = io_join(r->folder, name[i]);
+		if (*name[i] != '.' && !is_cell(r, path) && !strcmp(run_folder_status(path), "finished"))
 			count++;
 		free(path);
 	}
-	if (directory)
-		closedir(directory);
+	io_names_free(name, names);
 	text_add(&p, "warning: %d finished models in %s are not of this study: it asks for less than it did, or its file "
 		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, r->folder);
 	if (count)

@@ -7,36 +7,38 @@
 #include "runs/stop.h"
 #include "runs/version.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 /* The name of the entry that ends in "-" and these digits, the first by alphabet; NULL if there is none. free() it. */
-static char *entry_with(const char *folder, const char *digits)
+static struct err entry_with(const char *folder, const char *digits, char **found)
 {
-	char **name, *found = NULL;
+	char **name;
 	int count;
-	if (io_list(folder, &name, &count).code)
-		return NULL;
-	for (int i = 0; i < count && !found; i++) {
+	*found = NULL;
+	if (!io_exists(folder))
+		return OK;
+	TRY(io_list(folder, &name, &count));
+	for (int i = 0; i < count && !*found; i++) {
 		size_t n = strlen(name[i]);
 		if (n >= 9 && name[i][n - 9] == '-' && !strncmp(name[i] + n - 8, digits, 8))
-			found = strdup(name[i]);
+			*found = strdup(name[i]);
 	}
 	io_names_free(name, count);
-	return found;
+	return OK;
 }
 
-static enum cell_status status_of(const char *path)
+static struct err read_status(const char *path, enum cell_status *out)
 {
-	const char *status = run_folder_status(path);
-	if (!strcmp(status, "finished"))
-		return CELL_FINISHED;
-	if (!strcmp(status, "diverged"))
-		return CELL_DIVERGED;
-	return CELL_UNFINISHED;
+	const char *status;
+	struct err e = run_record_status(path, &status);
+	if (e.code == ERR_USAGE)
+		snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
+	*out = !strcmp(status, "finished") ? CELL_FINISHED :
+	       !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
+	return e;
 }
 
 static struct err check_identity(const char *path, const struct cell *c)
@@ -56,24 +58,14 @@ static struct err check_identity(const char *path, const struct cell *c)
 	return e;
 }
 
-/* A record that cannot be read is no reason to compute anew, and so to remove, what may be a finished model. */
-static struct err check_record(const char *path)
-{
-	json_t *record;
-	if (strcmp(run_folder_status(path), "damaged"))
-		return OK;
-	struct err e = run_record_read(path, &record);
-	json_decref(record);
-	snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
-	return e;
-}
-
 struct err study_folder_find(const char *folder, const struct cell *c, char **path, enum cell_status *status)
 {
-	char *entry = entry_with(folder, c->identity);
+	char *entry;
+	*path = NULL;
+	TRY(entry_with(folder, c->identity, &entry));
 	*path = io_join(folder, entry ? entry : c->name);
-	*status = entry ? status_of(*path) : CELL_ABSENT;
-	struct err e = entry ? check_record(*path) : OK;
+	*status = CELL_ABSENT;
+	struct err e = entry ? read_status(*path, status) : OK;
 	free(entry);
 	if (!e.code)
 		e = *status >= CELL_FINISHED ? check_identity(*path, c) : OK;
@@ -102,19 +94,6 @@ static bool empty_file(const char *folder, const char *name)
 	return !e.code && !size;
 }
 
-/* What a lease or a killed process leaves is not counted. */
-static bool is_empty(const char *folder)
-{
-	char **name;
-	int count;
-	if (io_list(folder, &name, &count).code)
-		return false;
-	bool empty = true;
-	for (int i = 0; i < count; i++)
-		empty &= !strcmp(name[i], LEASE_FILE) || !fnmatch(IO_TEMPORARY, name[i], 0);
-	io_names_free(name, count);
-	return empty;
-}
 
 struct err study_folder_check(const char *folder)
 {
@@ -123,9 +102,11 @@ struct err study_folder_check(const char *folder)
 		return OK;
 	if (!io_is_folder(folder))
 		return err_usage(hint, "%s: not a folder", folder);
-	if (!has_file(folder, STUDY_FILE) && !is_empty(folder))
-		return err_usage(hint, "%s: holds other things than a study", folder);
-	return OK;
+	if (has_file(folder, STUDY_FILE))
+		return OK;
+	bool empty;
+	TRY(run_folder_empty(folder, &empty));
+	return empty ? OK : err_usage(hint, "%s: holds other things than a study", folder);
 }
 
 static bool has_cell(const struct grid *g, const struct cell *c)
@@ -137,17 +118,20 @@ static bool has_cell(const struct grid *g, const struct cell *c)
 }
 
 /* How many of the folder's own models are there; -1 if the other grid has one of them. */
-static int models_lost(const char *folder, const struct grid *own, const struct grid *other)
+static struct err models_lost(const char *folder, const struct grid *own, const struct grid *other, int *lost)
 {
-	int there = 0;
+	*lost = 0;
 	for (int i = 0; i < arrlen(own->cell); i++) {
-		if (has_cell(other, &own->cell[i]))
-			return -1;
-		char *entry = entry_with(folder, own->cell[i].identity);
-		there += entry != NULL;
+		char *entry;
+		if (has_cell(other, &own->cell[i])) {
+			*lost = -1;
+			return OK;
+		}
+		TRY(entry_with(folder, own->cell[i].identity, &entry));
+		*lost += entry != NULL;
 		free(entry);
 	}
-	return there;
+	return OK;
 }
 
 struct err study_folder_continues(const char *folder, const struct grid *g)
@@ -162,11 +146,12 @@ struct err study_folder_continues(const char *folder, const struct grid *g)
 		snprintf(e.hint, sizeof e.hint, "%s", hint);
 		return e;
 	}
-	int lost = models_lost(folder, &own, g);
+	int lost;
+	e = models_lost(folder, &own, g, &lost);
 	grid_free(&own);
 	study_free(&s);
-	if (lost <= 0)
-		return OK;
+	if (e.code || lost <= 0)
+		return e;
 	return err_usage(hint, "%s: holds another study: none of its %d models is one of this study's", folder, lost);
 }
 
