@@ -17,8 +17,8 @@
 #include <xxhash.h>
 
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
-static const char *const run_files[] = { IO_TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
-					 "eval-*.csv", "tune-*.csv", RUN_CHECKPOINTS, RUN_CHECKPOINTS RUN_BROKEN };
+static const char *const run_files[] = { RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING, "eval-*.csv",
+					 "tune-*.csv", RUN_CHECKPOINTS, RUN_CHECKPOINTS RUN_BROKEN };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)
@@ -64,20 +64,24 @@ struct err run_folder_check(const char *path, bool force)
 			 "%s: is not empty", path);
 }
 
-/* Removes a run's files, and no others. */
+static struct err remove_file(const char *folder, const char *name)
+{
+	char *path = io_join(folder, name);
+	struct err e = io_remove(path);
+	free(path);
+	return e;
+}
+
+/* Removes a run's files, and no others. The config first: without it nobody goes on with what is left of the others. */
 static struct err clear(const char *folder)
 {
 	char **name;
 	int count;
 	TRY(io_list(folder, &name, &count));
-	struct err e = OK;
-	for (int i = 0; i < count && !e.code; i++) {
-		if (!ours(name[i]))
-			continue;
-		char *path = io_join(folder, name[i]);
-		e = io_remove(path);
-		free(path);
-	}
+	struct err e = remove_file(folder, RUN_CONFIG);
+	for (int i = 0; i < count && !e.code; i++)
+		if (ours(name[i]))
+			e = remove_file(folder, name[i]);
 	io_names_free(name, count);
 	return e;
 }
@@ -193,14 +197,27 @@ static bool same_program(const json_t *a, const json_t *b)
 	return true;
 }
 
-struct err run_folder_resume(const char *folder, const struct config *c)
+static const char resume_hint[] = "Resume with the options it began with, or train again with --force.";
+
+/* Checkpoints say the same of themselves (run_checkpoint_load); here it is found before anything is written. */
+static struct err same_choice(const char *folder, const char *name, const json_t *theirs, const json_t *mine)
 {
-	static const char hint[] = "Resume with the options it began with, or train again with --force.";
-	struct config theirs = { .scope = c->scope };
-	json_t *record, *now = version_json();
-	TRY(run_folder_config(folder, &theirs));
-	TRY(origin_compare(c, &theirs, folder, hint));
-	TRY(run_record_read(folder, &record));
+	if (!json_is_string(theirs) || json_equal(theirs, mine))
+		return OK;
+	return err_usage(resume_hint, "%.300s: %s is %.40s there, and %.40s here", folder, name,
+			 json_string_value(theirs), json_string_value(mine));
+}
+
+static struct err same_choices(const char *folder, const json_t *record, const json_t *now)
+{
+	TRY(same_choice(folder, "real", json_object_get(record, "real"), json_object_get(now, "real")));
+	return same_choice(folder, "products", json_object_get(json_object_get(record, "blas"), "products"),
+			   json_object_get(json_object_get(now, "blas"), "products"));
+}
+
+static struct err mark_running(const char *folder, json_t *record, json_t *now)
+{
+	TRY(same_choices(folder, record, now));
 	if (!same_program(record, now)) {
 		fprintf(stderr, "warning: %s: goes on with another version of the program than it began with: the last "
 				"bits may differ\n", folder);
@@ -208,7 +225,18 @@ struct err run_folder_resume(const char *folder, const struct config *c)
 	}
 	json_object_set_new(record, "status", json_string("running"));
 	json_object_del(record, "error");
-	struct err e = run_record_write(folder, record);
+	return run_record_write(folder, record);
+}
+
+struct err run_folder_resume(const char *folder, const struct config *c)
+{
+	struct config theirs = { .scope = c->scope };
+	json_t *record;
+	TRY(run_folder_config(folder, &theirs));
+	TRY(origin_compare(c, &theirs, folder, resume_hint));
+	TRY(run_record_read(folder, &record));
+	json_t *now = version_json();
+	struct err e = mark_running(folder, record, now);
 	json_decref(record);
 	json_decref(now);
 	return e;
