@@ -23,6 +23,7 @@ struct running {
 	const struct config *config;
 	const struct lease *lease;
 	bool resume;
+	bool begun; /* has it come to where it goes on from? */
 	char *log_path, *timing_path;
 	struct text_builder log;
 	int lines; /* in `log` */
@@ -148,6 +149,7 @@ static struct err run_start(void *data, struct training *t)
 	}
 	if (!step)
 		training_begin(t);
+	r->begun = true;
 	r->saved = clock_seconds();
 	return OK;
 }
@@ -180,13 +182,19 @@ static const char *status_of(const struct err *e)
 	return e->code == ERR_DIVERGED ? "diverged" : stop_is(e) ? "stopped" : "failed";
 }
 
-static struct err record_end(const char *folder, const struct err *e, const struct run_trained *t)
+/* An end before the beginning leaves what the record says of earlier steps. */
+static struct err record_end(const struct running *r, const struct err *e)
 {
+	const struct run_trained *t = r->trained;
 	json_t *more = json_pack("{s:s, s:f, s:I, s:f, s:f}", "status", status_of(e), "wall_seconds", t->seconds,
 				 "steps", (json_int_t)t->steps, "loss", t->loss, "accuracy", t->accuracy);
+	if (r->resume && !r->begun) {
+		json_decref(more);
+		more = json_pack("{s:s}", "status", status_of(e));
+	}
 	if (e->code)
 		json_object_set_new(more, "error", json_string(e->text));
-	return run_record_update(folder, more);
+	return run_record_update(r->folder, more);
 }
 
 static struct err train_there(struct running *r)
@@ -198,7 +206,7 @@ static struct err train_there(struct running *r)
 	r->trained->seconds = seconds_of(r);
 	struct err recorded = lease_check(r->lease);
 	if (!recorded.code)
-		recorded = record_end(r->folder, &e, r->trained);
+		recorded = record_end(r, &e);
 	text_builder_free(&r->log);
 	free(r->log_path);
 	free(r->timing_path);
