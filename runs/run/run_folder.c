@@ -197,27 +197,15 @@ static bool same_program(const json_t *a, const json_t *b)
 	return true;
 }
 
-static const char resume_hint[] = "Resume with the options it began with, or train again with --force.";
-
-/* Checkpoints say the same of themselves (run_checkpoint_load); here it is found before anything is written. */
-static struct err same_choice(const char *folder, const char *name, const json_t *theirs, const json_t *mine)
+struct err run_folder_resume(const char *folder, const struct config *c)
 {
-	if (!json_is_string(theirs) || json_equal(theirs, mine))
-		return OK;
-	return err_usage(resume_hint, "%.300s: %s is %.40s there, and %.40s here", folder, name,
-			 json_string_value(theirs), json_string_value(mine));
-}
-
-static struct err same_choices(const char *folder, const json_t *record, const json_t *now)
-{
-	TRY(same_choice(folder, "real", json_object_get(record, "real"), json_object_get(now, "real")));
-	return same_choice(folder, "products", json_object_get(json_object_get(record, "blas"), "products"),
-			   json_object_get(json_object_get(now, "blas"), "products"));
-}
-
-static struct err mark_running(const char *folder, json_t *record, json_t *now)
-{
-	TRY(same_choices(folder, record, now));
+	static const char hint[] = "Resume with the options it began with, or train again with --force.";
+	struct config theirs = { .scope = c->scope };
+	json_t *record;
+	TRY(run_folder_config(folder, &theirs));
+	TRY(origin_compare(c, &theirs, folder, hint));
+	TRY(run_record_read(folder, &record));
+	json_t *now = version_json();
 	if (!same_program(record, now)) {
 		fprintf(stderr, "warning: %s: goes on with another version of the program than it began with: the last "
 				"bits may differ\n", folder);
@@ -225,18 +213,7 @@ static struct err mark_running(const char *folder, json_t *record, json_t *now)
 	}
 	json_object_set_new(record, "status", json_string("running"));
 	json_object_del(record, "error");
-	return run_record_write(folder, record);
-}
-
-struct err run_folder_resume(const char *folder, const struct config *c)
-{
-	struct config theirs = { .scope = c->scope };
-	json_t *record;
-	TRY(run_folder_config(folder, &theirs));
-	TRY(origin_compare(c, &theirs, folder, resume_hint));
-	TRY(run_record_read(folder, &record));
-	json_t *now = version_json();
-	struct err e = mark_running(folder, record, now);
+	struct err e = run_record_write(folder, record);
 	json_decref(record);
 	json_decref(now);
 	return e;

@@ -137,6 +137,7 @@ static struct err run_start(void *data, struct training *t)
 	if (r->resume) {
 		TRY(run_log_steps(r->folder, &lines));
 		TRY(run_checkpoint_load(r->folder, r->config, lines, t, &step));
+		TRY(run_folder_resume(r->folder, r->config));
 		TRY(run_log_cut(r->folder, step, &logged));
 		int64_t tokens = step * r->config->train.batch * r->config->model.train_length;
 		*r->trained = (struct run_trained){ .steps = step, .loss = logged.loss, .accuracy = logged.accuracy };
@@ -182,16 +183,14 @@ static const char *status_of(const struct err *e)
 	return e->code == ERR_DIVERGED ? "diverged" : stop_is(e) ? "stopped" : "failed";
 }
 
-/* An end before the beginning leaves what the record says of earlier steps. */
+/* A run that could not be continued is as it was, and its record too. */
 static struct err record_end(const struct running *r, const struct err *e)
 {
 	const struct run_trained *t = r->trained;
+	if (r->resume && !r->begun)
+		return OK;
 	json_t *more = json_pack("{s:s, s:f, s:I, s:f, s:f}", "status", status_of(e), "wall_seconds", t->seconds,
 				 "steps", (json_int_t)t->steps, "loss", t->loss, "accuracy", t->accuracy);
-	if (r->resume && !r->begun) {
-		json_decref(more);
-		more = json_pack("{s:s}", "status", status_of(e));
-	}
 	if (e->code)
 		json_object_set_new(more, "error", json_string(e->text));
 	return run_record_update(r->folder, more);
@@ -219,8 +218,8 @@ static struct err train_locked(const char *path, const struct config *c, const c
 	struct running r = { .folder = path, .config = c, .lease = lease, .trained = out };
 	TRY(save_every_parse(c->run.save_every, &r.every));
 	r.resume = c->run.resume && run_folder_begun(path) && run_checkpoint_there(path);
-	TRY(r.resume ? run_folder_resume(path, c) :
-		       run_folder_create(path, c, command_line, c->run.force || c->run.resume));
+	if (!r.resume)
+		TRY(run_folder_create(path, c, command_line, c->run.force || c->run.resume));
 	progress_start(&r.progress, what);
 	return train_there(&r);
 }
