@@ -1,9 +1,11 @@
 #include "tests/program.h"
 #include "tests/support.h"
 
+#include "model/base/blas.h"
 #include "model/base/io.h"
 #include "model/weights.h"
 #include "runs/run/run_checkpoint.h"
+#include "runs/run/run_train.h"
 
 #include <limits.h>
 #include <math.h>
@@ -135,6 +137,62 @@ static void test_log_too_short(void **state)
 	kill_late();
 	shell("rm run/train.jsonl");
 	goes_on_after("0");
+}
+
+/* ---- In what order it is written ---- */
+
+static struct {
+	int lines;       /* of train.jsonl, handed over and on disk */
+	int synced;
+	int checkpoints; /* that have come to their names */
+	bool wrong;      /* one of them before the lines of its steps */
+} seen;
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t size = strlen(text), length = strlen(end);
+	return size >= length && !strcmp(text + size - length, end);
+}
+
+static void watch(const struct io_event *event)
+{
+	int step;
+	const char *name = event->to ? strrchr(event->to, '/') : NULL;
+	if (ends_in(event->path, "/train.jsonl")) {
+		for (size_t i = 0; !strcmp(event->operation, "write") && i < event->size; i++)
+			seen.lines += ((const char *)event->data)[i] == '\n';
+		if (!strcmp(event->operation, "fsync"))
+			seen.synced = seen.lines;
+	}
+	if (!strcmp(event->operation, "rename") && name && sscanf(name, "/checkpoint-%d", &step) == 1) {
+		seen.checkpoints++;
+		seen.wrong |= seen.synced < step;
+	}
+}
+
+/* A power cut right after a checkpoint must not find it without its log. */
+static void test_log_before_checkpoint(void **state)
+{
+	(void)state;
+	static const char *const set[][2] = { { "layers", "1" }, { "width", "16" }, { "batch", "2" }, { "steps", "7" },
+					      { "save_every", "2" } };
+	struct scope scope = { .command = "train", .lists = LIST_TRAINING | LIST_RUN };
+	struct config c;
+	struct run_trained trained;
+	char *path = program_path("watched");
+	config_init(&c, &scope, NULL);
+	for (int i = 0; i < (int)(sizeof set / sizeof *set); i++)
+		assert_ok(config_set(&c, set[i][0], set[i][1], NULL));
+	assert_ok(config_finish(&c, true));
+	assert_ok(blas_start(1));
+	io_watch = watch;
+	struct err e = run_train(path, &c, "", "train", &trained);
+	io_watch = NULL;
+	free(path);
+	assert_ok(e);
+	assert_int_equal(seen.checkpoints, 4);
+	assert_int_equal(seen.synced, 7);
+	assert_false(seen.wrong);
 }
 
 /* ---- Damaged checkpoints ---- */
@@ -364,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on),       cmocka_unit_test(test_two_newest),
 		cmocka_unit_test(test_log),           cmocka_unit_test(test_log_too_short),
+		cmocka_unit_test(test_log_before_checkpoint),
 		cmocka_unit_test(test_damaged_newest), cmocka_unit_test(test_damaged_both),
 		cmocka_unit_test(test_other_options), cmocka_unit_test(test_same_options),
 		cmocka_unit_test(test_other_real),    cmocka_unit_test(test_folders),
