@@ -122,6 +122,7 @@ help:
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
 	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads'
+	@echo '                and after interruptions (KILLS=1000: that many of them)'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -480,7 +481,7 @@ check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ro
 		$(TESTS_release) $(TESTS_double) $(RACES) build/ropewalk-valgrind | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
-		tests/run tests/layers tests/hashes $(TESTS_asan) $(WIDTHS) $(ANALYSES) $(FAULTS)
+		tests/run tests/layers tests/hashes tests/kills $(TESTS_asan) $(WIDTHS) $(ANALYSES) $(FAULTS)
 
 SECONDS ?= 60
 fuzz: $(FUZZED) | $(call after,study test layers check)

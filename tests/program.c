@@ -8,12 +8,15 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char program[PATH_MAX], folder[256];
@@ -89,31 +92,46 @@ static _Noreturn void child(const char *path, const char **argv, const char *out
 {
 	redirect(1, out, O_WRONLY | O_CREAT | O_TRUNC);
 	redirect(2, err, O_WRONLY | O_CREAT | O_TRUNC);
+	/* A background job of a shell, as tests may be, ignores it. */
+	signal(SIGINT, SIG_DFL);
 	if (chdir(folder) || (nobody && !getuid() && (setgid(NOBODY) || setuid(NOBODY))))
 		_exit(98);
 	execv(path, (char **)(uintptr_t)argv);
 	_exit(97);
 }
 
-static struct program_run run_words(const char *path, const char **argv, const char *stdout_path, bool nobody)
+/* Where a process's output goes. */
+static void output_paths(pid_t pid, char out[300], char err[300])
 {
-	char out[264], err[264];
-	int status;
-	snprintf(out, sizeof out, "%s.out", folder);
-	snprintf(err, sizeof err, "%s.err", folder);
+	snprintf(out, 300, "%s.%ld.out", folder, (long)pid);
+	snprintf(err, 300, "%s.%ld.err", folder, (long)pid);
+}
+
+static pid_t begin_words(const char *path, const char **argv, const char *stdout_path, bool nobody)
+{
+	char out[300], err[300];
 	pid_t pid = fork();
 	assert_true(pid >= 0);
-	if (!pid)
-		child(path, argv, stdout_path ? stdout_path : out, err, nobody);
+	if (pid)
+		return pid;
+	output_paths(getpid(), out, err);
+	child(path, argv, stdout_path ? stdout_path : out, err, nobody);
+}
+
+static struct program_run end_run(pid_t pid, bool has_out)
+{
+	char out[300], err[300];
+	int status;
+	output_paths(pid, out, err);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	struct program_run r = { .code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-				 .out = stdout_path ? strdup("") : content(out, NULL), .err = content(err, NULL) };
+				 .out = has_out ? content(out, NULL) : strdup(""), .err = content(err, NULL) };
 	unlink(out);
 	unlink(err);
 	return r;
 }
 
-static struct program_run run_line(const char *path, const char *line, const char *stdout_path, bool nobody)
+static pid_t begin_line(const char *path, const char *line, const char *stdout_path, bool nobody)
 {
 	const char *argv[32] = { "ropewalk" };
 	char *copy = strdup(line), *rest = NULL;
@@ -122,9 +140,40 @@ static struct program_run run_line(const char *path, const char *line, const cha
 		assert_true(count < 31);
 		argv[count++] = word;
 	}
-	struct program_run r = run_words(path, argv, stdout_path, nobody);
+	pid_t pid = begin_words(path, argv, stdout_path, nobody);
 	free(copy);
-	return r;
+	return pid;
+}
+
+static struct program_run run_line(const char *path, const char *line, const char *stdout_path, bool nobody)
+{
+	return end_run(begin_line(path, line, stdout_path, nobody), !stdout_path);
+}
+
+pid_t program_begin(const char *line)
+{
+	return begin_line(program, line, NULL, false);
+}
+
+struct program_run program_end(pid_t pid)
+{
+	return end_run(pid, true);
+}
+
+void program_await(const char *pattern)
+{
+	char *path = program_path(pattern);
+	glob_t found;
+	for (int i = 0; i < 20000; i++) {
+		int none = glob(path, 0, NULL, &found);
+		globfree(&found);
+		if (!none) {
+			free(path);
+			return;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+	}
+	fail_msg("%s: is not made", pattern);
 }
 
 struct program_run program_run(const char *line)
@@ -157,7 +206,7 @@ struct program_run program_run_shell(const char *line)
 	text_add(&b, "ropewalk() { \"$ROPEWALK_PROGRAM\" \"$@\"; }\n%s\n", line);
 	const char *argv[] = { "sh", "-c", b.data, NULL };
 	assert_int_equal(setenv("ROPEWALK_PROGRAM", program, 1) + setenv("LC_ALL", "C", 1), 0);
-	struct program_run r = run_words("/bin/sh", argv, NULL, false);
+	struct program_run r = end_run(begin_words("/bin/sh", argv, NULL, false), true);
 	text_builder_free(&b);
 	return r;
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The program as users meet it: run in a temporary folder of its own, on relative paths. The program is the one that
  * the environment's ROPEWALK names, else build/ropewalk. */
@@ -28,6 +29,13 @@ struct program_run program_run_as_nobody(const char *line);
 
 /* Runs a line of sh in the folder, where `ropewalk` is the program. */
 struct program_run program_run_shell(const char *line);
+
+/* One that goes on meanwhile, and its end. */
+pid_t program_begin(const char *line);
+struct program_run program_end(pid_t pid);
+
+/* Waits until a file of the folder is there, named by a pattern of the shell. */
+void program_await(const char *pattern);
 
 /* Exit 0, or the test fails. */
 void program_works(const char *line);

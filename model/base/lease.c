@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -288,8 +289,12 @@ static bool contend(const char *prepared, const struct lease *l, time_t now, cha
 		struct claim c = { 0 };
 		if (claim_place(prepared, l))
 			return true;
-		if (errno != EEXIST) {
-			*e = io_failure(errno, l->path, "cannot be made");
+		int error = errno;
+		/* A holder that swept took the file for a dead process's. */
+		if (error == ENOENT && prepare(prepared, l->token, &now))
+			continue;
+		if (error != EEXIST) {
+			*e = io_failure(error, l->path, "cannot be made");
 			return false;
 		}
 		if (!claim_read(l->path, &c)) {
@@ -309,6 +314,34 @@ static bool contend(const char *prepared, const struct lease *l, time_t now, cha
 	return false;
 }
 
+/* Does a temporary belong to a process that is no more, or that makes it again? Under the claim nobody but its holder
+ * writes by io_write, and that has not begun; a living process of this machine that wrote without one is spared. */
+static bool left_behind(const char *path, const char *name, time_t now)
+{
+	struct claim c;
+	unsigned counter;
+	long pid;
+	if (sscanf(name, ".ropewalk-%ld-%u.tmp", &pid, &counter) == 2)
+		return pid == getpid() || (kill((pid_t)pid, 0) && errno == ESRCH);
+	return claim_read(path, &c) && (!*c.token || stale(&c, now));
+}
+
+/* What cannot be removed harms nobody. */
+static void sweep(const char *folder, time_t now)
+{
+	char **name;
+	int count;
+	if (io_list(folder, &name, &count).code)
+		return;
+	for (int i = 0; i < count; i++) {
+		char *path = io_join(folder, name[i]);
+		if (!fnmatch(IO_TEMPORARY, name[i], 0) && left_behind(path, name[i], now))
+			seam_unlink(path);
+		free(path);
+	}
+	io_names_free(name, count);
+}
+
 static struct err claim_folder(struct lease *l, bool *taken, char holder[LEASE_HOLDER])
 {
 	char name[80];
@@ -319,6 +352,8 @@ static struct err claim_folder(struct lease *l, bool *taken, char holder[LEASE_H
 	if (prepare(prepared, l->token, &now)) {
 		*taken = contend(prepared, l, now, holder, &e);
 		seam_unlink(prepared);
+		if (*taken)
+			sweep(l->folder, now);
 	} else {
 		e = io_failure(errno, l->folder, "cannot be claimed for this process");
 	}
@@ -396,4 +431,25 @@ void lease_release(struct lease *l)
 	if (mine(l, &c))
 		remove_claim(l->path, &c);
 	lease_free(l);
+}
+
+static bool has_leavings(const char *folder)
+{
+	char **name;
+	int count;
+	bool found = false;
+	if (io_list(folder, &name, &count).code)
+		return false;
+	for (int i = 0; i < count; i++)
+		found |= !strcmp(name[i], LEASE_FILE) || !fnmatch(IO_TEMPORARY, name[i], 0);
+	io_names_free(name, count);
+	return found;
+}
+
+void lease_tidy(const char *folder)
+{
+	char holder[LEASE_HOLDER];
+	struct lease *l;
+	if (has_leavings(folder) && !lease_try(folder, &l, holder).code)
+		lease_release(l);
 }

@@ -1,4 +1,5 @@
 #include "model/base/arena.h"
+#include "model/base/lease.h"
 #include "runs/arguments.h"
 #include "runs/progress.h"
 #include "runs/run/run_checkpoint.h"
@@ -73,6 +74,7 @@ static struct err ended(const struct config *c, bool *over)
 	}
 	TRY(e);
 	model_close(&m);
+	lease_tidy(c->run.out);
 	fprintf(stderr, "%s: has finished already\n", c->run.out);
 	print_result(c, &t);
 	return OK;

@@ -356,13 +356,14 @@ static struct err record_evaluation(const struct run_evaluation *e, const struct
 	return error;
 }
 
+/* The rows come last: with them the work counts as done, and the record is not looked at again. */
 static struct err table_write(const struct run_evaluation *e, const struct table *t)
 {
 	if (!t->computed)
 		return OK;
 	TRY(sequence_rows_write(t->sequences_path, t->sequences, (int)arrlen(t->sequences)));
-	TRY(rows_write(t->path, t->rows, (int)arrlen(t->rows)));
-	return record_evaluation(e, t);
+	TRY(record_evaluation(e, t));
+	return rows_write(t->path, t->rows, (int)arrlen(t->rows));
 }
 
 /* Numbers of another version beside ours: the reader must know. */

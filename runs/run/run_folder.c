@@ -17,8 +17,8 @@
 #include <xxhash.h>
 
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
-static const char *const run_files[] = { IO_TEMPORARY, RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING,
-					 "eval-*.csv", "tune-*.csv", RUN_CHECKPOINTS, RUN_CHECKPOINTS RUN_BROKEN };
+static const char *const run_files[] = { RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING, "eval-*.csv",
+					 "tune-*.csv", RUN_CHECKPOINTS, RUN_CHECKPOINTS RUN_BROKEN };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)
@@ -63,20 +63,24 @@ struct err run_folder_check(const char *path, bool force)
 			 "%s: is not empty", path);
 }
 
-/* Removes a run's files, and no others. */
+static struct err remove_file(const char *folder, const char *name)
+{
+	char *path = io_join(folder, name);
+	struct err e = io_remove(path);
+	free(path);
+	return e;
+}
+
+/* Removes a run's files, and no others. The config first: without it nobody goes on with what is left of the others. */
 static struct err clear(const char *folder)
 {
 	char **name;
 	int count;
 	TRY(io_list(folder, &name, &count));
-	struct err e = OK;
-	for (int i = 0; i < count && !e.code; i++) {
-		if (!ours(name[i]))
-			continue;
-		char *path = io_join(folder, name[i]);
-		e = io_remove(path);
-		free(path);
-	}
+	struct err e = remove_file(folder, RUN_CONFIG);
+	for (int i = 0; i < count && !e.code; i++)
+		if (ours(name[i]))
+			e = remove_file(folder, name[i]);
 	io_names_free(name, count);
 	return e;
 }
@@ -193,10 +197,11 @@ struct err run_folder_resume(const char *folder, const struct config *c)
 {
 	static const char hint[] = "Resume with the options it began with, or train again with --force.";
 	struct config theirs = { .scope = c->scope };
-	json_t *record, *now = version_json();
+	json_t *record;
 	TRY(run_folder_config(folder, &theirs));
 	TRY(origin_compare(c, &theirs, folder, hint));
 	TRY(run_record_read(folder, &record));
+	json_t *now = version_json();
 	if (!same_program(record, now)) {
 		fprintf(stderr, "warning: %s: goes on with another version of the program than it began with: the last "
 				"bits may differ\n", folder);

@@ -82,15 +82,16 @@ static int64_t take_steps(struct lines *l, int64_t most, struct run_logged *out)
 /* Takes lines of timing.jsonl up to that step. */
 static void take_timings(struct lines *l, int64_t most, struct run_logged *out)
 {
-	int64_t step;
+	int64_t step, before = 0;
 	size_t end;
 	for (json_t *o; (o = lines_next(l, &step, &end)); json_decref(o)) {
 		double seconds = json_number_value(json_object_get(o, "seconds"));
-		if (step > most || !(seconds >= 0)) {
+		if (step > most || step <= before || !(seconds >= 0)) {
 			json_decref(o);
 			break;
 		}
 		out->seconds = seconds;
+		before = step;
 		l->at = end;
 	}
 }

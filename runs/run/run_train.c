@@ -23,6 +23,7 @@ struct running {
 	const struct config *config;
 	const struct lease *lease;
 	bool resume;
+	bool begun; /* has it come to where it goes on from? */
 	char *log_path, *timing_path;
 	struct text_builder log;
 	int lines; /* in `log` */
@@ -137,6 +138,7 @@ static struct err run_start(void *data, struct training *t)
 	if (r->resume) {
 		TRY(run_log_steps(r->folder, &lines));
 		TRY(run_checkpoint_load(r->folder, r->config, lines, t, &step));
+		TRY(run_folder_resume(r->folder, r->config));
 		TRY(run_log_cut(r->folder, step, &logged));
 		int64_t tokens = step * r->config->train.batch * r->config->model.train_length;
 		*r->trained = (struct run_trained){ .steps = step, .loss = logged.loss, .accuracy = logged.accuracy };
@@ -149,6 +151,7 @@ static struct err run_start(void *data, struct training *t)
 	}
 	if (!step)
 		training_begin(t);
+	r->begun = true;
 	r->saved = clock_seconds();
 	return OK;
 }
@@ -181,13 +184,17 @@ static const char *status_of(const struct err *e)
 	return e->code == ERR_DIVERGED ? "diverged" : stop_is(e) ? "stopped" : "failed";
 }
 
-static struct err record_end(const char *folder, const struct err *e, const struct run_trained *t)
+/* A run that could not be continued is as it was, and its record too. */
+static struct err record_end(const struct running *r, const struct err *e)
 {
+	const struct run_trained *t = r->trained;
+	if (r->resume && !r->begun)
+		return OK;
 	json_t *more = json_pack("{s:s, s:f, s:I, s:f, s:f}", "status", status_of(e), "wall_seconds", t->seconds,
 				 "steps", (json_int_t)t->steps, "loss", t->loss, "accuracy", t->accuracy);
 	if (e->code)
 		json_object_set_new(more, "error", json_string(e->text));
-	return run_record_update(folder, more);
+	return run_record_update(r->folder, more);
 }
 
 static struct err train_there(struct running *r)
@@ -199,7 +206,7 @@ static struct err train_there(struct running *r)
 	r->trained->seconds = seconds_of(r);
 	struct err recorded = lease_check(r->lease);
 	if (!recorded.code)
-		recorded = record_end(r->folder, &e, r->trained);
+		recorded = record_end(r, &e);
 	text_builder_free(&r->log);
 	free(r->log_path);
 	free(r->timing_path);
@@ -215,8 +222,8 @@ static struct err train_locked(const char *path, const struct config *c, const c
 		TRY(run_folder_begun(path, &r.resume));
 	if (r.resume)
 		TRY(run_checkpoint_there(path, &r.resume));
-	TRY(r.resume ? run_folder_resume(path, c) :
-		       run_folder_create(path, c, command_line, c->run.force || c->run.resume));
+	if (!r.resume)
+		TRY(run_folder_create(path, c, command_line, c->run.force || c->run.resume));
 	progress_start(&r.progress, what);
 	return train_there(&r);
 }

@@ -203,6 +203,7 @@ static struct err visit(struct study_work *w, int index)
 	struct err e = had_work ? claim_and_work(w, index) : OK;
 	p = &w->plan->cell[index];
 	if (!had_work) {
+		lease_tidy(p->path);
 		p->over = true;
 		w->failed += p->diverged;
 		return OK;
