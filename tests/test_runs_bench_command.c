@@ -159,7 +159,8 @@ static void test_script_is_ended(void **state)
 						 "for i in $(seq 250); do [ ! -s measures ] || break; sleep 0.02; done\n"
 						 "ls held | wc -l\n"
 						 "kill $!; wait $!; echo $?; ls held | wc -l\n"
-						 "sleep 0.1; kill $(cat measures) && echo still there\n");
+						 "for i in $(seq 250); do kill -0 $(cat measures) || break; sleep 0.02; done\n"
+						 "kill $(cat measures) && echo still there\n");
 	assert_string_equal(r.out, "1\n143\n0\n");
 	program_run_free(&r);
 }
