@@ -257,7 +257,7 @@ static struct err plan_and_work(const struct study_job *job, struct plan *plan, 
 	if (!job->force)
 		TRY(study_folder_continues(job->folder, job->grid));
 	TRY(plan_make(plan));
-	TRY(plan_fits(plan));
+	TRY(plan_disk_suffices(plan));
 	plan_print(plan);
 	TRY(study_folder_write(job->folder, job->study, job->command_line));
 	double now = clock_seconds();

@@ -169,7 +169,7 @@ struct err plan_renew(struct plan *plan, int index)
 	return plan_cell(plan, index);
 }
 
-struct err plan_fits(const struct plan *plan)
+struct err plan_disk_suffices(const struct plan *plan)
 {
 	size_t space = 0;
 	for (int i = 0; i < arrlen(plan->cell); i++)

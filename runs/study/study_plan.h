@@ -33,7 +33,7 @@ struct err plan_renew(struct plan *plan, int index);
 void plan_print(const struct plan *plan);
 
 /* Does the disk have room for what is to be trained? */
-struct err plan_fits(const struct plan *plan);
+struct err plan_disk_suffices(const struct plan *plan);
 
 bool cell_has_work(const struct cell_plan *p);
 
