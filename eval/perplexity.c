@@ -239,7 +239,8 @@ struct err eval_run(const struct eval_request *request, eval_progress *progress,
 		int count = S - first < lot ? S - first : lot;
 		run_lot(&e, first, count);
 		if (progress)
-			error = progress(data, (int64_t)(first + count) * request->length, (int64_t)S * request->length);
+			error = progress(data, (int64_t)(first + count) * request->length,
+					 (int64_t)S * request->length);
 	}
 	if (!error.code)
 		finish(&e);

@@ -80,8 +80,8 @@ struct err eval_check_size(const struct eval_request *request);
 struct err eval_fits(int length, size_t work, int sequences, size_t results);
 
 /* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
- * `progress` (may be NULL) is called after each lot with the tokens done and to do; an error of it ends the evaluation. eval_result_free takes a zeroed
- * result. */
+ * `progress` (may be NULL) is called after each lot with the tokens done and to do; an error of it ends the evaluation.
+ * eval_result_free takes a zeroed result. */
 typedef struct err eval_progress(void *data, int64_t done, int64_t total);
 struct err eval_run(const struct eval_request *request, eval_progress *progress, void *data, struct eval_result *out);
 void eval_result_free(struct eval_result *r);

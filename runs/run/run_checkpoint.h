@@ -9,7 +9,8 @@
 #define RUN_CHECKPOINTS "checkpoint-*.safetensors"
 #define RUN_BROKEN ".broken" /* put behind the name of one that does not verify */
 
-/* Text of --save-every: every so many steps ("500") or seconds ("60s", "0.5s"). The other one is 0. NULL is the default. */
+/* Text of --save-every: every so many steps ("500") or seconds ("60s", "0.5s"). The other one is 0. NULL is the
+ * default. */
 struct save_every {
 	int64_t steps;
 	double seconds;

@@ -68,7 +68,8 @@ static struct err compare_row(const struct config *mine, const struct config *th
 	value_text(theirs, list, row, &other);
 	struct err e = OK;
 	if (row->results && strcmp(one.data, other.data))
-		e = err_usage(hint, "%.300s: %s is %.80s there, and %.80s here", place, row->name, other.data, one.data);
+		e = err_usage(hint, "%.300s: %s is %.80s there, and %.80s here", place, row->name, other.data,
+			      one.data);
 	text_builder_free(&one);
 	text_builder_free(&other);
 	return e;

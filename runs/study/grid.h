@@ -36,7 +36,8 @@ struct grid {
 };
 
 /* Multiplies out. Cells of one identity are one cell. Errors: values that do not parse, a section that selects no cell,
- * an override of an axis, a method's option that no cell uses, more than STUDY_CELLS cells. grid_free takes a zeroed struct too. */
+ * an override of an axis, a method's option that no cell uses, more than STUDY_CELLS cells. grid_free takes a
+ * zeroed struct too. */
 struct err grid_build(const struct study *s, struct grid *out);
 void grid_free(struct grid *g);
 
