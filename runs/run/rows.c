@@ -226,7 +226,7 @@ struct kind {
 static struct err damaged(const char *path, int line, const struct column *c, char *const *field, const char *name)
 {
 	int i = 0;
-	while (strcmp(c[i].name, name))
+	while (c[i].name && strcmp(c[i].name, name))
 		i++;
 	return err_usage(REMOVE, "%s:%d: a damaged row: its %s is '%.60s'", path, line, name, field[i]);
 }

@@ -8,6 +8,7 @@
 
 #define RUN_CHECKPOINTS "checkpoint-*.safetensors"
 #define RUN_BROKEN ".broken" /* put behind the name of one that does not verify */
+#define RUN_BROKEN_ONES "checkpoint-*.safetensors.broken"
 
 /* Text of --save-every: every so many steps ("500") or seconds ("60s", "0.5s"). The other one is 0. NULL is the
  * default. */
