@@ -120,7 +120,7 @@ static void test_stacks(void **state)
 }
 
 /* A sanitizer maps terabytes: no limit can be set below. */
-static const struct CMUnitTest limited[] __attribute__((unused)) = {
+static const struct CMUnitTest under_limits[] __attribute__((unused)) = {
 	cmocka_unit_test(test_address_space),
 	cmocka_unit_test(test_data),
 };
@@ -134,7 +134,7 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests_name("base memory", tests, NULL, NULL);
 #ifndef __SANITIZE_ADDRESS__
-	failed += cmocka_run_group_tests_name("base memory under limits", limited, NULL, NULL);
+	failed += cmocka_run_group_tests_name("base memory under limits", under_limits, NULL, NULL);
 #endif
 	return failed;
 }

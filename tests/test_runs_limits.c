@@ -255,7 +255,7 @@ static void test_pairs_of_sizes(void **state)
 }
 
 /* A sanitizer maps terabytes: no limit can be set below. */
-static const struct CMUnitTest limited[] __attribute__((unused)) = {
+static const struct CMUnitTest under_limits[] __attribute__((unused)) = {
 	cmocka_unit_test(test_little_address_space), cmocka_unit_test(test_many_threads),
 	cmocka_unit_test(test_too_large_for_memory), cmocka_unit_test(test_too_long_an_evaluation),
 	cmocka_unit_test(test_pairs_of_sizes),
@@ -268,7 +268,7 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests_name("runs limits", tests, start, program_teardown);
 #ifndef __SANITIZE_ADDRESS__
-	failed += cmocka_run_group_tests_name("runs under limits", limited, start, program_teardown);
+	failed += cmocka_run_group_tests_name("runs under limits", under_limits, start, program_teardown);
 #endif
 	return failed;
 }
