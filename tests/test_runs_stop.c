@@ -232,6 +232,45 @@ static void test_holder_elsewhere(void **state)
 	taken_over();
 }
 
+static void lose_claim(void)
+{
+	static const char text[] = "host = zeus\npid = 4242\ntoken = 0123456789abcdef0123456789abcdef\n";
+	program_put("run/" LEASE_FILE, text, sizeof text - 1);
+}
+
+/* A process that stood still while one elsewhere took its folder over adds nothing to what that one has written. */
+static void test_lost_training(void **state)
+{
+	(void)state;
+	size_t size, lines = 0;
+	shell("rm -rf run");
+	pid_t child = program_begin("train " MODEL "--steps=20000 --out=run");
+	program_await("run/train.jsonl");
+	lose_claim();
+	program_put("run/train.jsonl", "", 0);
+	struct program_run r = program_end(child);
+	program_failed("train", &r, 1, "run: another process has taken the folder over", NULL);
+	char *log = program_file("run/train.jsonl", &size);
+	for (size_t i = 0; i < size; i++)
+		lines += log[i] == '\n';
+	free(log);
+	/* What was being written at that moment. */
+	assert_true(lines <= 50);
+}
+
+static void test_lost_evaluation(void **state)
+{
+	(void)state;
+	shell("rm -rf run; cp -Rp straight run; cp run/record.json before");
+	pid_t child = program_begin("eval run --scaling=none --multiples=4 --sequences=2000 --format=csv");
+	program_await("run/lock");
+	usleep(50000);
+	lose_claim();
+	struct program_run r = program_end(child);
+	program_failed("eval", &r, 1, "run: another process has taken the folder over", NULL);
+	shell("cmp run/record.json before && ! ls run/eval-* 2>/dev/null");
+}
+
 /* What killed processes leave is gone with the next that works there; a living one's is not. */
 static void test_temporaries(void **state)
 {
@@ -260,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_training),      cmocka_unit_test(test_second_signal),
 		cmocka_unit_test(test_study),         cmocka_unit_test(test_second_process),
 		cmocka_unit_test(test_dead_holder),   cmocka_unit_test(test_holder_elsewhere),
+		cmocka_unit_test(test_lost_training), cmocka_unit_test(test_lost_evaluation),
 		cmocka_unit_test(test_temporaries),
 	};
 	return cmocka_run_group_tests_name("runs stop", tests, start, program_teardown);
