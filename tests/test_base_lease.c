@@ -213,6 +213,22 @@ static void what_cannot_be_read_ages(void **state)
 	}
 }
 
+/* A clock was set back: the claim ages from the time at which it is seen on. */
+static void from_the_future_it_ages(void **state)
+{
+	(void)state;
+	struct process p = distant_process();
+	struct stat status;
+	put_claim(&p, -10 * LEASE_STALE);
+	assert_refused("zeus, process 4242");
+	assert_int_equal(stat(lock, &status), 0);
+	assert_true(status.st_mtime <= time(NULL) && status.st_mtime >= time(NULL) - LEASE_STALE);
+	put("garbage", 7, -10 * LEASE_STALE);
+	assert_refused("an unknown process");
+	assert_int_equal(stat(lock, &status), 0);
+	assert_true(status.st_mtime <= time(NULL));
+}
+
 static void what_is_no_file_is_left_alone(void **state)
 {
 	struct lease *l;
@@ -401,7 +417,7 @@ int main(void)
 		TEST(a_killed_process_has_no_claim),
 		TEST(of_this_machine_the_dead_lose_it),
 		TEST(of_other_machines_the_silent_lose_it),
-		TEST(what_cannot_be_read_ages),
+		TEST(what_cannot_be_read_ages), TEST(from_the_future_it_ages),
 		TEST(what_is_no_file_is_left_alone),
 		TEST(notices_its_loss),
 		TEST(keeps_its_claim_fresh),

@@ -139,6 +139,17 @@ static void test_log_too_short(void **state)
 	goes_on_after("0");
 }
 
+/* They must not count as the newest two, which make those that are written from here on old ones to be removed. */
+static void test_later_checkpoints(void **state)
+{
+	(void)state;
+	kill_late();
+	shell("cp run/" NEW " run/checkpoint-0000000200.safetensors; mkdir run/checkpoint-9999999999.safetensors\n"
+	      "rm run/train.jsonl");
+	goes_on_after("0");
+	assert_true(program_has("run/" NEW RUN_BROKEN) && program_has("run/checkpoint-0000000200.safetensors" RUN_BROKEN));
+}
+
 /* ---- In what order it is written ---- */
 
 static struct {
@@ -422,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on),       cmocka_unit_test(test_two_newest),
 		cmocka_unit_test(test_log),           cmocka_unit_test(test_log_too_short),
+		cmocka_unit_test(test_later_checkpoints),
 		cmocka_unit_test(test_log_before_checkpoint),
 		cmocka_unit_test(test_damaged_newest), cmocka_unit_test(test_damaged_both),
 		cmocka_unit_test(test_other_options), cmocka_unit_test(test_same_options),

@@ -4,6 +4,7 @@
 #include "model/base/io.h"
 #include "model/base/lease.h"
 #include "model/base/process.h"
+#include "runs/stop.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -88,24 +89,51 @@ static void test_training(void **state)
 	}
 }
 
-/* Its one step takes long; a first signal would let it finish and end well. */
+/* Its one step takes long; a first signal lets it finish and end well. */
+#define SLOW "train --resume --steps=1 --layers=2 --width=64 --train-length=128 --threads=1 --out=slow "
+
+/* Two signals, the second so many seconds later at least; how many there were in truth. */
+static double signal_twice(const char *line, double seconds, struct program_run *r)
+{
+	struct timespec first, second;
+	pid_t pid = program_begin(line);
+	program_await("slow/config");
+	clock_gettime(CLOCK_MONOTONIC, &first);
+	kill(pid, SIGTERM);
+	nanosleep(&(struct timespec){ .tv_nsec = (long)(1e9 * seconds) }, NULL);
+	kill(pid, SIGTERM);
+	clock_gettime(CLOCK_MONOTONIC, &second);
+	*r = program_end(pid);
+	return (double)(second.tv_sec - first.tv_sec) + 1e-9 * (double)(second.tv_nsec - first.tv_nsec);
+}
+
 static void test_second_signal(void **state)
 {
 	(void)state;
-	const char line[] = "train --resume --steps=1 --layers=2 --width=64 --batch=128 --train-length=128 --threads=1 "
-			    "--out=slow";
-	pid_t pid = program_begin(line);
-	program_await("slow/config");
-	kill(pid, SIGTERM);
-	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-	kill(pid, SIGTERM);
-	struct program_run r = program_end(pid);
+	struct program_run r;
+	signal_twice(SLOW "--batch=384", STOP_ECHO + 0.02, &r);
 	if (r.code != 143 || strstr(r.err, "ropewalk: "))
 		fail_msg("exit %d: %s", r.code, r.err);
 	program_run_free(&r);
 	assert_false(program_has("slow/model.safetensors"));
 	assert_true(program_has("slow/lock"));
 	program_works("train --resume --out=slow");
+	shell("[ -e slow/model.safetensors ] && [ ! -e slow/lock ]");
+}
+
+static void test_signal_told_twice(void **state)
+{
+	(void)state;
+	struct program_run r;
+	for (int attempt = 0;; attempt++) {
+		shell("rm -rf slow");
+		if (signal_twice(SLOW "--batch=64", 0.005, &r) < STOP_ECHO / 2 || attempt == ATTEMPTS)
+			break;
+		program_run_free(&r);
+	}
+	if (r.code)
+		fail_msg("exit %d: %s", r.code, r.err);
+	program_run_free(&r);
 	shell("[ -e slow/model.safetensors ] && [ ! -e slow/lock ]");
 }
 
@@ -232,6 +260,45 @@ static void test_holder_elsewhere(void **state)
 	taken_over();
 }
 
+static void lose_claim(void)
+{
+	static const char text[] = "host = zeus\npid = 4242\ntoken = 0123456789abcdef0123456789abcdef\n";
+	program_put("run/" LEASE_FILE, text, sizeof text - 1);
+}
+
+/* A process that stood still while one elsewhere took its folder over adds nothing to what that one has written. */
+static void test_lost_training(void **state)
+{
+	(void)state;
+	size_t size, lines = 0;
+	shell("rm -rf run");
+	pid_t child = program_begin("train " MODEL "--steps=20000 --out=run");
+	program_await("run/train.jsonl");
+	lose_claim();
+	program_put("run/train.jsonl", "", 0);
+	struct program_run r = program_end(child);
+	program_failed("train", &r, 1, "run: another process has taken the folder over", NULL);
+	char *log = program_file("run/train.jsonl", &size);
+	for (size_t i = 0; i < size; i++)
+		lines += log[i] == '\n';
+	free(log);
+	/* What was being written at that moment. */
+	assert_true(lines <= 50);
+}
+
+static void test_lost_evaluation(void **state)
+{
+	(void)state;
+	shell("rm -rf run; cp -Rp straight run; cp run/record.json before");
+	pid_t child = program_begin("eval run --scaling=none --multiples=4 --sequences=2000 --format=csv");
+	program_await("run/lock");
+	usleep(50000);
+	lose_claim();
+	struct program_run r = program_end(child);
+	program_failed("eval", &r, 1, "run: another process has taken the folder over", NULL);
+	shell("cmp run/record.json before && ! ls run/eval-* 2>/dev/null");
+}
+
 /* What killed processes leave is gone with the next that works there; a living one's is not. */
 static void test_temporaries(void **state)
 {
@@ -258,8 +325,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training),      cmocka_unit_test(test_second_signal),
+		cmocka_unit_test(test_signal_told_twice),
 		cmocka_unit_test(test_study),         cmocka_unit_test(test_second_process),
 		cmocka_unit_test(test_dead_holder),   cmocka_unit_test(test_holder_elsewhere),
+		cmocka_unit_test(test_lost_training), cmocka_unit_test(test_lost_evaluation),
 		cmocka_unit_test(test_temporaries),
 	};
 	return cmocka_run_group_tests_name("runs stop", tests, start, program_teardown);

@@ -105,6 +105,14 @@ static bool stale(const struct claim *c, time_t now)
 	}
 }
 
+/* A time in the future, as after a clock was set back, would never age. It begins to, and a holder that lives touches it
+ * again. */
+static void put_in_present(const char *path, const struct claim *c, time_t now)
+{
+	if (c->status.st_mtime > now + LEASE_STALE)
+		utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
 /* ---- Removal ---- */
 
 enum { ATTEMPTS = 100 };
@@ -304,8 +312,10 @@ static bool contend(const char *prepared, const struct lease *l, time_t now, cha
 			return false;
 		}
 		holder_text(&c, holder);
-		if (!stale(&c, now))
+		if (!stale(&c, now)) {
+			put_in_present(l->path, &c, now);
 			return false;
+		}
 		if (!remove_claim(l->path, &c)) {
 			*e = io_failure(errno, l->path, "is left by a dead process and cannot be removed");
 			return false;
@@ -319,10 +329,11 @@ static bool contend(const char *prepared, const struct lease *l, time_t now, cha
 static bool left_behind(const char *path, const char *name, time_t now)
 {
 	struct claim c;
+	struct process writer = process_self();
 	unsigned counter;
-	long pid;
-	if (sscanf(name, ".ropewalk-%ld-%u.tmp", &pid, &counter) == 2)
-		return pid == getpid() || (kill((pid_t)pid, 0) && errno == ESRCH);
+	*writer.started = '\0';
+	if (sscanf(name, ".ropewalk-%ld-%u.tmp", &writer.pid, &counter) == 2)
+		return writer.pid == getpid() || process_alive(&writer) == PROCESS_DEAD;
 	return claim_read(path, &c) && (!*c.token || stale(&c, now));
 }
 
@@ -391,7 +402,8 @@ struct err lease_take(const char *folder, struct lease **out)
 	TRY(lease_try(folder, out, holder));
 	if (*out)
 		return OK;
-	return err_failed("Wait until it has finished, or choose another folder.",
+	return err_failed("Wait until it has finished, or choose another folder. If it is no more, remove `" LEASE_FILE
+			  "` in the folder.",
 			  "%.400s: another process of ropewalk is at work there: %s", folder, holder);
 }
 

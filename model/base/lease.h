@@ -13,7 +13,8 @@
  *
  * A claim is stale when its process is known to be dead (no such process in this boot of this machine, or one that
  * started at another time), or, where that cannot be known (another machine, boot or pid namespace), when the heartbeat
- * is older than LEASE_STALE seconds by the clock of the file system. Whoever removes a claim, stale or its own, holds
+ * is older than LEASE_STALE seconds by the clock of the file system; one from the future is set to now by whoever wants
+ * the claim, so that it ages. Whoever removes a claim, stale or its own, holds
  * the file's lock (flock) meanwhile and looks at it once more, so that none removes what another has put in its place;
  * where the file system knows no such locks that is left to luck. */
 

@@ -106,6 +106,8 @@ enum process_state process_alive(const struct process *p)
 	if (kill((pid_t)p->pid, 0) && errno == ESRCH)
 		return PROCESS_DEAD;
 	start_of(p->pid, started);
+	if (!strcmp(started, "dead"))
+		return PROCESS_DEAD;
 	/* Where /proc hides the processes of other users nothing is said. */
 	bool other = *started && *p->started && strcmp(p->started, started);
 	return other ? PROCESS_DEAD : PROCESS_ALIVE;

@@ -167,9 +167,16 @@ static struct err set_aside(const char *path, const struct err *why)
 	return e;
 }
 
-static struct err load_one(const char *path, int64_t step, const struct config *c, struct training *t, bool *loaded)
+static struct err load_one(const char *path, int64_t step, const struct config *c, int64_t most, struct training *t,
+			   bool *loaded)
 {
 	bool damaged;
+	*loaded = false;
+	/* Left there it would count as newer than those that are written from here on, and they would be removed. */
+	if (step > most) {
+		struct err e = err_usage(NULL, "%s: train.jsonl ends before it, at step %" PRId64, path, most);
+		return set_aside(path, &e);
+	}
 	struct err e = read_checkpoint(path, c, t, &damaged);
 	if (!e.code && *training_state(t).step != step) {
 		e = err_usage(NULL, "%s: its step is %" PRId64, path, *training_state(t).step);
@@ -191,10 +198,7 @@ struct err run_checkpoint_load(const char *folder, const struct config *c, int64
 		if (!step_of(name[i], step))
 			continue;
 		char *path = io_join(folder, name[i]);
-		if (*step > most)
-			fprintf(stderr, "warning: %s: train.jsonl ends before it, at step %" PRId64 "\n", path, most);
-		else
-			e = load_one(path, *step, c, t, &loaded);
+		e = load_one(path, *step, c, most, t, &loaded);
 		free(path);
 	}
 	io_names_free(name, count);

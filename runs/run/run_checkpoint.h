@@ -7,7 +7,7 @@
 /* A run's checkpoint-STEP.safetensors: STEP has ten digits, so that the last by name is the newest. */
 
 #define RUN_CHECKPOINTS "checkpoint-*.safetensors"
-#define RUN_BROKEN ".broken" /* put behind the name of one that does not verify */
+#define RUN_BROKEN ".broken" /* put behind the name of one that nothing can go on from */
 #define RUN_BROKEN_ONES "checkpoint-*.safetensors.broken"
 
 /* Text of --save-every: every so many steps ("500") or seconds ("60s", "0.5s"). The other one is 0. NULL is the
@@ -24,8 +24,8 @@ struct err run_checkpoint_there(const char *folder, bool *there); /* is there an
 struct err run_checkpoint_save(const char *folder, const struct config *c, const struct training *t);
 
 /* Continues `t` with the newest checkpoint that verifies and has at most `most` steps; `*step` 0: there is none, and `t`
- * is as it was. One that does not verify gets another name and is told on stderr. One that was made with other options
- * is a usage error that names the option and both values. */
+ * is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was made
+ * with other options is a usage error that names the option and both values. */
 struct err run_checkpoint_load(const char *folder, const struct config *c, int64_t most, struct training *t,
 			       int64_t *step);
 

@@ -16,6 +16,7 @@
 
 /* What one call has computed so far, and the model it is computed with. */
 struct work {
+	const struct lease *lease;
 	struct model model;
 	struct done {
 		int scaling, length;
@@ -356,11 +357,13 @@ static struct err record_evaluation(const struct run_evaluation *e, const struct
 	return error;
 }
 
-/* The rows come last: with them the work counts as done, and the record is not looked at again. */
-static struct err table_write(const struct run_evaluation *e, const struct table *t)
+/* Not into a folder that others have taken over meanwhile: the rows there, and its model, may be others by now. The rows
+ * come last: with them the work counts as done, and the record is not looked at again. */
+static struct err table_write(const struct run_evaluation *e, const struct work *w, const struct table *t)
 {
 	if (!t->computed)
 		return OK;
+	TRY(lease_check(w->lease));
 	TRY(sequence_rows_write(t->sequences_path, t->sequences, (int)arrlen(t->sequences)));
 	TRY(record_evaluation(e, t));
 	return rows_write(t->path, t->rows, (int)arrlen(t->rows));
@@ -420,7 +423,7 @@ static struct err evaluate_scaling(const struct run_evaluation *e, struct work *
 		error = fill_length(e, w, &t, scaling, l, rows);
 	if (!error.code)
 		report_reuse(e, &t);
-	struct err written = table_write(e, &t);
+	struct err written = table_write(e, w, &t);
 	table_close(&t);
 	return error.code ? error : written;
 }
@@ -431,7 +434,7 @@ static struct err evaluate_locked(const struct run_evaluation *e, const struct l
 	TRY(run_record_read(e->folder, &record));
 	warn_of_version(e->folder, "trained", record);
 	json_decref(record);
-	struct work w = { 0 };
+	struct work w = { .lease = lease };
 	struct err error = OK;
 	for (int s = 0; s < e->scalings && !error.code; s++) {
 		error = lease_check(lease);

@@ -53,10 +53,12 @@ static double seconds_of(const struct running *r)
 	return r->before + clock_seconds() - r->progress.start;
 }
 
+/* Not behind the lines of a process that has taken the run over. */
 static struct err flush_log(struct running *r)
 {
 	if (!r->lines)
 		return OK;
+	TRY(lease_check(r->lease));
 	struct err e = io_append(r->log_path, r->log.data, r->log.size);
 	r->log.size = 0;
 	r->lines = 0;
@@ -69,6 +71,7 @@ static struct err log_timing(struct running *r, const struct step_report *s)
 	bool due = s->step % TIMING_STEPS == 0 || now - r->timed >= TIMING_SECONDS || s->step == s->steps;
 	if (!due)
 		return OK;
+	TRY(lease_check(r->lease));
 	struct text_builder b = { 0 };
 	run_log_timing(&b, s->step, now, (double)((s->step - r->timed_step) * s->tokens) / (now - r->timed));
 	r->timed = now;
