@@ -173,6 +173,30 @@ static void a_folder_that_vanishes(void **state)
 	free(record);
 }
 
+static void a_study_that_vanishes(void **state)
+{
+	(void)state;
+	program_put("one.study", "multiples = 1\nsequences = 2\n", 28);
+	struct program_run r = program_run_shell(
+		"ropewalk study one.study " SMALL "--steps=1000000 --out=studied >/dev/null & pid=$!\n"
+		"until ls studied/*/train.jsonl >/dev/null 2>&1; do sleep 0.01; done\n"
+		"mv studied moved; wait $pid");
+	if (r.code != 1 || !strstr(r.err, "\nropewalk: studied: has gone: it was moved or removed"))
+		fail_msg("exit %d: %s", r.code, r.err);
+	program_run_free(&r);
+	assert_false(program_has("studied"));
+}
+
+/* One of a study's models lacks a file: what to do is said, not that a path was mistyped. */
+static void a_config_that_is_gone(void **state)
+{
+	(void)state;
+	program_put("one.study", "multiples = 1\nsequences = 2\n", 28);
+	program_works("study one.study " SMALL "--out=lacking");
+	shell("rm lacking/*/config");
+	fails("study one.study " SMALL "--out=lacking", 2, "config: cannot be read", "or move the folder away");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +206,8 @@ int main(void)
 		cmocka_unit_test(stdout_is_full),
 		cmocka_unit_test(a_folder_that_is_read_only),
 		cmocka_unit_test(a_folder_that_vanishes),
+		cmocka_unit_test(a_study_that_vanishes),
+		cmocka_unit_test(a_config_that_is_gone),
 	};
 	return cmocka_run_group_tests_name("runs disk", tests, start, stop);
 }
