@@ -108,6 +108,24 @@ static void a_disk_of_64_kilobytes(void **state)
 	shell("[ -s full/one/" TABLE " ] && umount full");
 }
 
+/* What a run has written already is not asked for once more when it goes on. */
+static void a_disk_that_the_run_has_filled(void **state)
+{
+	(void)state;
+	struct program_run r = program_run_shell("mkdir -p full && mount -t tmpfs -o size=400k none full");
+	bool mounted = !r.code;
+	program_run_free(&r);
+	if (!mounted) {
+		print_message("# note: this machine does not let us mount a small disk\n");
+		return;
+	}
+	program_works("train " SMALL "--out=full/one");
+	shell("rm full/one/model.safetensors; sed -i 's/finished/running/' full/one/record.json\n"
+	      "free=$(df -k --output=avail full | tail -n 1); head -c $((free * 1024 - 290000)) /dev/zero >full/other");
+	program_works("train --resume --out=full/one");
+	shell("cmp full/one/model.safetensors one/model.safetensors && umount full");
+}
+
 /* ---- Devices ---- */
 
 static void stdout_is_full(void **state)
@@ -155,14 +173,41 @@ static void a_folder_that_vanishes(void **state)
 	free(record);
 }
 
+static void a_study_that_vanishes(void **state)
+{
+	(void)state;
+	program_put("one.study", "multiples = 1\nsequences = 2\n", 28);
+	struct program_run r = program_run_shell(
+		"ropewalk study one.study " SMALL "--steps=1000000 --out=studied >/dev/null & pid=$!\n"
+		"until ls studied/*/train.jsonl >/dev/null 2>&1; do sleep 0.01; done\n"
+		"mv studied moved; wait $pid");
+	if (r.code != 1 || !strstr(r.err, "\nropewalk: studied: has gone: it was moved or removed"))
+		fail_msg("exit %d: %s", r.code, r.err);
+	program_run_free(&r);
+	assert_false(program_has("studied"));
+}
+
+/* One of a study's models lacks a file: what to do is said, not that a path was mistyped. */
+static void a_config_that_is_gone(void **state)
+{
+	(void)state;
+	program_put("one.study", "multiples = 1\nsequences = 2\n", 28);
+	program_works("study one.study " SMALL "--out=lacking");
+	shell("rm lacking/*/config");
+	fails("study one.study " SMALL "--out=lacking", 2, "config: cannot be read", "or move the folder away");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_may_not_grow),
 		cmocka_unit_test(a_disk_of_64_kilobytes),
+		cmocka_unit_test(a_disk_that_the_run_has_filled),
 		cmocka_unit_test(stdout_is_full),
 		cmocka_unit_test(a_folder_that_is_read_only),
 		cmocka_unit_test(a_folder_that_vanishes),
+		cmocka_unit_test(a_study_that_vanishes),
+		cmocka_unit_test(a_config_that_is_gone),
 	};
 	return cmocka_run_group_tests_name("runs disk", tests, start, stop);
 }

@@ -105,7 +105,7 @@ static bool stale(const struct claim *c, time_t now)
 	}
 }
 
-/* A time in the future, as after a clock was set back, would never age. It begins to, and a holder that lives touches it
+/* A time in the future, as after a clock was set back, would never age. It begins to; a holder that lives touches it
  * again. */
 static void put_in_present(const char *path, const struct claim *c, time_t now)
 {

@@ -23,8 +23,8 @@ struct err run_checkpoint_there(const char *folder, bool *there); /* is there an
 /* Writes the checkpoint of this moment, with the run's options as metadata, and then removes all but the two newest. */
 struct err run_checkpoint_save(const char *folder, const struct config *c, const struct training *t);
 
-/* Continues `t` with the newest checkpoint that verifies and has at most `most` steps; `*step` 0: there is none, and `t`
- * is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was made
+/* Continues `t` with the newest checkpoint that verifies and has at most `most` steps; `*step` 0: there is none, and
+ * `t` is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was made
  * with other options is a usage error that names the option and both values. */
 struct err run_checkpoint_load(const char *folder, const struct config *c, int64_t most, struct training *t,
 			       int64_t *step);

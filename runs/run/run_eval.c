@@ -357,8 +357,8 @@ static struct err record_evaluation(const struct run_evaluation *e, const struct
 	return error;
 }
 
-/* Not into a folder that others have taken over meanwhile: the rows there, and its model, may be others by now. The rows
- * come last: with them the work counts as done, and the record is not looked at again. */
+/* Not into a folder that others have taken over meanwhile: the rows there, and its model, may be others by now. The
+ * rows come last: with them the work counts as done, and the record is not looked at again. */
 static struct err table_write(const struct run_evaluation *e, const struct work *w, const struct table *t)
 {
 	if (!t->computed)

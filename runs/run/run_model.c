@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct err run_model_write(const char *folder, const struct config *c, const struct model *m)
 {
@@ -75,10 +76,29 @@ size_t run_model_space(const struct config *c, size_t parameters)
 	return FILES_OF_WEIGHTS * parameters * sizeof(real) + (size_t)c->train.steps * LOG_LINE + SMALL_FILES;
 }
 
+size_t run_model_taken(const char *folder)
+{
+	char **name;
+	int count;
+	size_t bytes = 0;
+	if (!io_is_folder(folder) || io_list(folder, &name, &count).code)
+		return 0;
+	for (int i = 0; i < count; i++) {
+		struct stat status;
+		char *path = io_join(folder, name[i]);
+		if (!lstat(path, &status) && S_ISREG(status.st_mode))
+			bytes += (size_t)status.st_size;
+		free(path);
+	}
+	io_names_free(name, count);
+	return bytes;
+}
+
 struct err run_model_fits(const char *folder, size_t bytes)
 {
 	char need[32], have[32];
-	size_t available = io_available(folder);
+	size_t available = io_available(folder), taken = run_model_taken(folder);
+	bytes -= taken < bytes ? taken : bytes;
 	if (bytes <= available)
 		return OK;
 	return err_failed("Free some space there, or choose a folder on another disk.",

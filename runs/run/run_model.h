@@ -17,7 +17,10 @@ struct err run_model_read(const char *folder, const struct config *c, struct mod
 /* Bytes that training this model takes on disk at most: weights, checkpoints, logs and the small files. */
 size_t run_model_space(const struct config *c, size_t parameters);
 
-/* An error if the file system of the folder (which need not exist yet) has less than that. */
+/* Bytes of them that the folder's files have already, when a run goes on: 0 where there is no folder. */
+size_t run_model_taken(const char *folder);
+
+/* An error if the file system of the folder (which need not exist yet) has less than what is then missing. */
 struct err run_model_fits(const char *folder, size_t bytes);
 
 #endif

@@ -264,7 +264,7 @@ static struct err plan_and_work(const struct study_job *job, struct plan *plan, 
 	struct study_work w = { .plan = plan, .start = now, .last = now };
 	struct err e = work(&w);
 	*failed = w.failed;
-	return e;
+	return run_folder_gone(e, job->folder);
 }
 
 struct err study_run(const struct study_job *job, int *failed)

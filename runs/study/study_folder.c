@@ -51,6 +51,8 @@ static struct err check_identity(const char *path, const struct cell *c)
 	struct err e = config_read(&config, file);
 	if (!e.code)
 		e = config_finish(&config, false);
+	if (e.code == ERR_USAGE)
+		snprintf(e.hint, sizeof e.hint, "Repair it, or move the folder away: the model is then trained anew.");
 	if (!e.code && strcmp(config_identity(&config, LIST_TRAINING, identity), c->identity))
 		e = err_failed(hint, "%s: these are not the options of %s: it is the folder of another model", file,
 			       c->name);

@@ -77,8 +77,9 @@ static struct err plan_training(const struct cell *c, struct cell_plan *p)
 	p->parameters = takes.parameters;
 	if (p->train && p->sibling < 0)
 		p->train_tokens = c->config.train.steps * c->config.train.batch * c->config.model.train_length;
+	size_t space = run_model_space(&c->config, takes.parameters), taken = p->train ? run_model_taken(p->path) : 0;
 	if (p->train)
-		p->space = run_model_space(&c->config, takes.parameters);
+		p->space = space > taken ? space - taken : 0;
 	return OK;
 }
 
