@@ -27,8 +27,8 @@ extern int lease_beat;
 
 struct lease;
 
-/* Takes the claim on a folder, which must exist, and removes the temporaries (IO_TEMPORARY) that dead processes have left in
- * it. A process may take a claim again that it has, and gives it up as often.
+/* Takes the claim on a folder, which must exist, and removes the temporaries (IO_TEMPORARY) that dead processes have left
+ * in it. A process may take a claim again that it has, and gives it up as often.
  * If a living process has it, `*out` is NULL, without an error, and `holder` (LEASE_HOLDER bytes) says who:
  * "zeus, process 4242". */
 #define LEASE_HOLDER 160

@@ -56,7 +56,7 @@ struct err run_folder_check(const char *path, bool force)
 	const char *status = run_folder_status(path);
 	if (force && (!strcmp(status, "absent") || !strcmp(status, "a study")))
 		return err_usage("Give another --out: runs alone are replaced or continued.",
-				 "%s: holds other things than a run", path);
+				 "%s: holds other things than a run (there is no " RUN_RECORD " of one)", path);
 	if (force)
 		return OK;
 	return err_usage("Give another --out, --resume to continue the run that is there, or --force to replace it.",
