@@ -483,6 +483,33 @@ static void test_other_model_in_folder(void **state)
 	free(config);
 }
 
+static void put(const char *name)
+{
+	char *path = io_join(folder, name);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("seed = 1\n", f);
+	fclose(f);
+	free(path);
+}
+
+/* Another process begins a study there at that moment. */
+static int begin_study(const char *operation, const char *path)
+{
+	if (!strcmp(operation, "list") && !strcmp(path, folder)) {
+		put(STUDY_FILE);
+		put(STUDY_COMMAND);
+	}
+	return 0;
+}
+
+static void test_begun_meanwhile(void **state)
+{
+	(void)state;
+	io_fault = begin_study;
+	assert_ok(study_folder_check(folder));
+}
+
 static void test_foreign_folder(void **state)
 {
 	(void)state;
@@ -521,6 +548,7 @@ int main(void)
 		RUN_TEST(test_diverges),
 		RUN_TEST(test_failure_stops_no_other),
 		RUN_TEST(test_other_model_in_folder),
+		RUN_TEST(test_begun_meanwhile),
 		RUN_TEST(test_foreign_folder),
 	};
 	int failed = cmocka_run_group_tests_name("runs study files", files, NULL, NULL);

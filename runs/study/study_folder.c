@@ -96,7 +96,6 @@ static bool empty_file(const char *folder, const char *name)
 	return !e.code && !size;
 }
 
-
 struct err study_folder_check(const char *folder)
 {
 	static const char hint[] = "Choose another folder with --out.";
@@ -104,11 +103,12 @@ struct err study_folder_check(const char *folder)
 		return OK;
 	if (!io_is_folder(folder))
 		return err_usage(hint, "%s: not a folder", folder);
-	if (has_file(folder, STUDY_FILE))
-		return OK;
+	/* In this order: another process may begin the study in between, with this file first. */
 	bool empty;
 	TRY(run_folder_empty(folder, &empty));
-	return empty ? OK : err_usage(hint, "%s: holds other things than a study", folder);
+	if (empty || has_file(folder, STUDY_FILE))
+		return OK;
+	return err_usage(hint, "%s: holds other things than a study", folder);
 }
 
 static bool has_cell(const struct grid *g, const struct cell *c)
