@@ -290,9 +290,8 @@ static void test_lost_evaluation(void **state)
 {
 	(void)state;
 	shell("rm -rf run; cp -Rp straight run; cp run/record.json before");
-	pid_t child = program_begin("eval run --scaling=none --multiples=4 --sequences=2000 --format=csv");
+	pid_t child = program_begin("eval run --scaling=none --multiples=8 --sequences=8000 --format=csv");
 	program_await("run/lock");
-	usleep(50000);
 	lose_claim();
 	struct program_run r = program_end(child);
 	program_failed("eval", &r, 1, "run: another process has taken the folder over", NULL);
