@@ -40,6 +40,22 @@ int layout_count(const struct layout *l)
 	return (int)arrlen(l->parameter);
 }
 
+static bool all_finite(const real *x, size_t count)
+{
+	bool finite = true;
+	for (size_t i = 0; i < count; i++)
+		finite &= isfinite(x[i]) != 0;
+	return finite;
+}
+
+const struct parameter *layout_not_finite(const struct layout *l, const real *slab)
+{
+	for (int i = 0; i < layout_count(l); i++)
+		if (!all_finite(slab + l->parameter[i].offset, l->parameter[i].size))
+			return &l->parameter[i];
+	return NULL;
+}
+
 void layout_free(struct layout *l)
 {
 	arrfree(l->parameter);

@@ -52,6 +52,10 @@ void layout_add(struct layout *l, enum initialiser initialiser, double deviation
 const struct parameter *layout_find(const struct layout *l, const char *name); /* NULL if absent */
 int layout_count(const struct layout *l);
 
+/* The first parameter of which a slab (size reals: values, a gradient, a moment) has an item that is not finite; NULL if
+ * all are. */
+const struct parameter *layout_not_finite(const struct layout *l, const real *slab);
+
 /* Fills `value` (size reals) by the initialisers from Philox stream `init` of `seed`, at the index XXH3-64 of each
  * parameter's name, so that models of different encodings begin alike in all they share. */
 void layout_initialise(const struct layout *l, uint64_t seed, real *value);

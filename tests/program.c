@@ -211,6 +211,14 @@ struct program_run program_run_shell(const char *line)
 	return r;
 }
 
+void shell(const char *line)
+{
+	struct program_run r = program_run_shell(line);
+	if (r.code)
+		fail_msg("%s: exit %d: %s", line, r.code, r.err);
+	program_run_free(&r);
+}
+
 void program_works(const char *line)
 {
 	struct program_run r = program_run(line);

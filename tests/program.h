@@ -29,6 +29,7 @@ struct program_run program_run_as_nobody(const char *line);
 
 /* Runs a line of sh in the folder, where `ropewalk` is the program. */
 struct program_run program_run_shell(const char *line);
+void shell(const char *line); /* the same; it exits with 0, or the test fails */
 
 /* One that goes on meanwhile, and its end. */
 pid_t program_begin(const char *line);

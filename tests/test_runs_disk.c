@@ -41,14 +41,6 @@ static int start(void **state)
 	return 0;
 }
 
-static void shell(const char *line)
-{
-	struct program_run r = program_run_shell(line);
-	if (r.code)
-		fail_msg("%s: exit %d: %s", line, r.code, r.err);
-	program_run_free(&r);
-}
-
 /* A disk that a failed test has left there cannot be removed. */
 static int stop(void **state)
 {

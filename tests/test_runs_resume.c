@@ -30,15 +30,6 @@ static int start(void **state)
 	return 0;
 }
 
-/* A line of sh, which must succeed. */
-static void shell(const char *line)
-{
-	struct program_run r = program_run_shell(line);
-	if (r.code)
-		fail_msg("%s: %s", line, r.err);
-	program_run_free(&r);
-}
-
 /* The folder `run` as if the run had been killed after its last checkpoint. */
 static void kill_late(void)
 {

@@ -32,14 +32,6 @@ static int start(void **state)
 	return 0;
 }
 
-static void shell(const char *line)
-{
-	struct program_run r = program_run_shell(line);
-	if (r.code)
-		fail_msg("%s: %s", line, r.err);
-	program_run_free(&r);
-}
-
 /* Begins a line anew, in the absence of `folder`, and sends a signal when a file is there. */
 static struct program_run stopped(const char *line, const char *folder, const char *file, int signal_number)
 {

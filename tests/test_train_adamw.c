@@ -195,7 +195,7 @@ static void test_not_finite(void **state)
 	struct layout l = small_layout();
 	real *gradient = slab(l.size);
 	fill(gradient, l.size, 1);
-	assert_null(gradient_not_finite(&l, gradient));
+	assert_null(layout_not_finite(&l, gradient));
 	const double bad[] = { NAN, INFINITY, -INFINITY };
 	for (int p = 0; p < layout_count(&l); p++) {
 		const struct parameter *of = &l.parameter[p];
@@ -203,13 +203,13 @@ static void test_not_finite(void **state)
 		for (int i = 0; i < 3; i++) {
 			real kept = gradient[place[i]];
 			gradient[place[i]] = (real)bad[(i + p) % 3];
-			assert_ptr_equal(gradient_not_finite(&l, gradient), of);
+			assert_ptr_equal(layout_not_finite(&l, gradient), of);
 			assert_false(isfinite(gradient_norm(&l, gradient)));
 			gradient[place[i]] = kept;
 		}
 	}
 	gradient[l.parameter[1].offset] = gradient[l.size - 1] = (real)NAN;
-	assert_string_equal(gradient_not_finite(&l, gradient)->name, "vector");
+	assert_string_equal(layout_not_finite(&l, gradient)->name, "vector");
 	free(gradient);
 	layout_free(&l);
 }

@@ -129,7 +129,7 @@ struct watch {
 	real *tampered;                          /* the values it left */
 };
 
-static struct err on_step(void *data, const struct training *t, const struct step_report *report)
+static struct err on_step(void *data, struct training *t, const struct step_report *report)
 {
 	(void)t;
 	struct watch *w = data;
@@ -334,7 +334,7 @@ static void test_hook_stops(void **state)
 }
 
 #ifdef COUNTS_ALLOCATIONS
-static struct err count_on_step(void *data, const struct training *t, const struct step_report *report)
+static struct err count_on_step(void *data, struct training *t, const struct step_report *report)
 {
 	(void)t;
 	int *count = data; /* after the first step, after the last */

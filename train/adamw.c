@@ -77,22 +77,6 @@ double gradient_norm(const struct layout *l, const real *gradient)
 	return sqrt(sum);
 }
 
-static bool all_finite(const real *x, size_t count)
-{
-	bool finite = true;
-	for (size_t i = 0; i < count; i++)
-		finite &= isfinite(x[i]) != 0;
-	return finite;
-}
-
-const struct parameter *gradient_not_finite(const struct layout *l, const real *gradient)
-{
-	for (int i = 0; i < layout_count(l); i++)
-		if (!all_finite(gradient + l->parameter[i].offset, l->parameter[i].size))
-			return &l->parameter[i];
-	return NULL;
-}
-
 /* The numbers that all elements of a step share. */
 struct step {
 	real scale, beta1, beta2, one_minus_beta1, one_minus_beta2;

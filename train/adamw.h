@@ -12,9 +12,6 @@ double adamw_rate(const struct train_options *o, int64_t step);
 /* Global norm of a gradient, the same bits for any number of threads: fixed blocks in order, in double. */
 double gradient_norm(const struct layout *l, const real *gradient);
 
-/* The first parameter with a gradient that is not finite; NULL if all are. */
-const struct parameter *gradient_not_finite(const struct layout *l, const real *gradient);
-
 /* One update of `value`; m and v are the moments. `scale` multiplies the gradient first (clipping). Step counts from 0.
  * Decay acts on rows of the table marked so: value -= rate * weight_decay * value. */
 void adamw_update(const struct layout *l, const struct train_options *o, int64_t step, double scale,

@@ -22,7 +22,7 @@ static void slabs_of(const struct training_state *s, struct weights_slab slab[SL
 static bool not_finite(const struct training_state *s, const struct weights_slab slab[SLABS], char name[160])
 {
 	for (int i = 0; i < SLABS; i++) {
-		const struct parameter *p = gradient_not_finite(&s->model->layout, slab[i].value);
+		const struct parameter *p = layout_not_finite(&s->model->layout, slab[i].value);
 		if (!p)
 			continue;
 		snprintf(name, 160, "%s%s", slab[i].prefix, p->name);
@@ -31,9 +31,9 @@ static bool not_finite(const struct training_state *s, const struct weights_slab
 	return false;
 }
 
-struct err checkpoint_write(const struct training *t, const char *path, const struct metadata *extra, int extra_count)
+struct err checkpoint_write(struct training *t, const char *path, const struct metadata *extra, int extra_count)
 {
-	struct training_state s = training_state((struct training *)(uintptr_t)t);
+	struct training_state s = training_state(t);
 	struct weights_slab slab[SLABS];
 	struct metadata metadata[8];
 	char name[160], step[32];

@@ -12,7 +12,7 @@
 
 /* Writes atomically, with `extra` metadata added (may be NULL). A value or moment that is not finite is ERR_DIVERGED and
  * leaves what is there: training on from it would give nothing else. */
-struct err checkpoint_write(const struct training *t, const char *path, const struct metadata *extra, int extra_count);
+struct err checkpoint_write(struct training *t, const char *path, const struct metadata *extra, int extra_count);
 
 /* Continues an opened training as the file has it. Usage errors: a damaged file, another format, other tensors than
  * the model's, numbers that are not finite, more steps than the training has. What the training holds is then lost. */

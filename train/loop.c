@@ -174,8 +174,8 @@ static struct err diverged(const struct training *t, const struct step_report *r
 {
 	char loss[NUMBER_TEXT], norm[NUMBER_TEXT];
 	const char *where = "the sum overflows", *what = "";
-	const struct parameter *value = gradient_not_finite(&t->model->layout, t->model->value);
-	const struct parameter *gradient = gradient_not_finite(&t->model->layout, t->gradient);
+	const struct parameter *value = layout_not_finite(&t->model->layout, t->model->value);
+	const struct parameter *gradient = layout_not_finite(&t->model->layout, t->gradient);
 	if (value || gradient) {
 		where = value ? value->name : gradient->name;
 		what = value ? "not finite: " : "not finite: the gradient of ";

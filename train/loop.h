@@ -22,8 +22,8 @@ struct training;
 /* An error of a hook ends training. */
 struct train_hooks {
 	struct err (*start)(void *data, struct training *t); /* before the first step, to continue another training */
-	struct err (*step)(void *data, const struct training *t, const struct step_report *report); /* after each step */
-	struct err (*end)(void *data, const struct training *t); /* when all steps are done */
+	struct err (*step)(void *data, struct training *t, const struct step_report *report); /* after each step */
+	struct err (*end)(void *data, struct training *t); /* when all steps are done */
 	void *data;
 };
 

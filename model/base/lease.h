@@ -14,9 +14,9 @@
  * A claim is stale when its process is known to be dead (no such process in this boot of this machine, or one that
  * started at another time), or, where that cannot be known (another machine, boot or pid namespace), when the heartbeat
  * is older than LEASE_STALE seconds by the clock of the file system; one from the future is set to now by whoever wants
- * the claim, so that it ages. Whoever removes a claim, stale or its own, holds
- * the file's lock (flock) meanwhile and looks at it once more, so that none removes what another has put in its place;
- * where the file system knows no such locks that is left to luck. */
+ * the claim, so that it ages. Whoever removes a claim, stale or its own, holds the file's lock (flock) meanwhile and
+ * looks at it once more, so that none removes what another has put in its place; where the file system knows no such
+ * locks that is left to luck. */
 
 #define LEASE_FILE "lock"
 #define LEASE_BEAT 5
@@ -28,9 +28,8 @@ extern int lease_beat;
 struct lease;
 
 /* Takes the claim on a folder, which must exist, and removes the temporaries (IO_TEMPORARY) that dead processes have left
- * in it. A process may take a claim again that it has, and gives it up as often.
- * If a living process has it, `*out` is NULL, without an error, and `holder` (LEASE_HOLDER bytes) says who:
- * "zeus, process 4242". */
+ * in it. A process may take a claim again that it has, and gives it up as often. If a living process has it, `*out` is
+ * NULL, without an error, and `holder` (LEASE_HOLDER bytes) says who: "zeus, process 4242". */
 #define LEASE_HOLDER 160
 struct err lease_try(const char *folder, struct lease **out, char holder[LEASE_HOLDER]);
 

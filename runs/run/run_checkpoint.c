@@ -66,7 +66,7 @@ static char *path_of(const char *folder, int64_t step)
 	return io_join(folder, name);
 }
 
-static struct err write_checkpoint(const char *path, const struct config *c, const struct training *t)
+static struct err write_checkpoint(const char *path, const struct config *c, struct training *t)
 {
 	struct origin origin;
 	origin_open(c, &origin);
@@ -108,9 +108,9 @@ static struct err remove_old(const char *folder)
 	return e;
 }
 
-struct err run_checkpoint_save(const char *folder, const struct config *c, const struct training *t)
+struct err run_checkpoint_save(const char *folder, const struct config *c, struct training *t)
 {
-	char *path = path_of(folder, *training_state((struct training *)(uintptr_t)t).step);
+	char *path = path_of(folder, *training_state(t).step);
 	struct err e = write_checkpoint(path, c, t);
 	free(path);
 	return e.code ? e : remove_old(folder);

@@ -21,7 +21,7 @@ struct err save_every_parse(const char *text, struct save_every *out);
 struct err run_checkpoint_there(const char *folder, bool *there); /* is there any, good or not? */
 
 /* Writes the checkpoint of this moment, with the run's options as metadata, and then removes all but the two newest. */
-struct err run_checkpoint_save(const char *folder, const struct config *c, const struct training *t);
+struct err run_checkpoint_save(const char *folder, const struct config *c, struct training *t);
 
 /* Continues `t` with the newest checkpoint that verifies and has at most `most` steps; `*step` 0: there is none, and
  * `t` is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was made

@@ -24,16 +24,14 @@ struct err run_model_write(const char *folder, const struct config *c, const str
 /* Others cannot be trained or measured: rows without numbers would be written, and refused when they are read. */
 static struct err check_finite(const struct model *m, const char *path)
 {
-	for (int i = 0; i < layout_count(&m->layout); i++) {
-		const struct parameter *p = &m->layout.parameter[i];
-		const real *value = m->value + p->offset;
-		for (size_t j = 0; j < p->size; j++)
-			if (!isfinite(value[j]))
-				return err_usage("Train the run again with --force.",
-						 "%s: tensor %s: item %zu is %g where weights are finite", path,
-						 p->name, j, (double)value[j]);
-	}
-	return OK;
+	const struct parameter *p = layout_not_finite(&m->layout, m->value);
+	if (!p)
+		return OK;
+	size_t item = 0;
+	while (isfinite(m->value[p->offset + item]))
+		item++;
+	return err_usage("Train the run again with --force.", "%s: tensor %s: item %zu is %g where weights are finite",
+			 path, p->name, item, (double)m->value[p->offset + item]);
 }
 
 static struct err read_model(const char *path, const struct config *c, struct model *m)

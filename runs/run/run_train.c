@@ -82,7 +82,7 @@ static struct err log_timing(struct running *r, const struct step_report *s)
 }
 
 /* The logs first, down to the disk: a checkpoint is worth nothing without the lines of its steps. */
-static struct err save(struct running *r, const struct training *t)
+static struct err save(struct running *r, struct training *t)
 {
 	TRY(lease_check(r->lease));
 	TRY(flush_log(r));
@@ -101,7 +101,7 @@ static bool save_due(const struct running *r, const struct step_report *s)
 }
 
 /* After the last step run_end saves, and nothing is left to stop. */
-static struct err save_or_stop(struct running *r, const struct training *t, const struct step_report *s)
+static struct err save_or_stop(struct running *r, struct training *t, const struct step_report *s)
 {
 	if (s->step == s->steps)
 		return OK;
@@ -114,7 +114,7 @@ static struct err save_or_stop(struct running *r, const struct training *t, cons
 			   r->folder, stop.text, s->step, s->steps);
 }
 
-static struct err after_step(void *data, const struct training *t, const struct step_report *s)
+static struct err after_step(void *data, struct training *t, const struct step_report *s)
 {
 	struct running *r = data;
 	int64_t done = s->step - r->first;
@@ -159,11 +159,11 @@ static struct err run_start(void *data, struct training *t)
 	return OK;
 }
 
-static struct err run_end(void *data, const struct training *t)
+static struct err run_end(void *data, struct training *t)
 {
 	struct running *r = data;
 	TRY(save(r, t));
-	return run_model_write(r->folder, r->config, training_state((struct training *)(uintptr_t)t).model);
+	return run_model_write(r->folder, r->config, training_state(t).model);
 }
 
 static struct err train_in(struct running *r)

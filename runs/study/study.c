@@ -139,7 +139,7 @@ static struct err sibling_ready(struct study_work *w, const struct cell_plan *p,
 	return OK;
 }
 
-static struct err work_on_sibling(struct study_work *w, int index)
+static struct err work_when_ready(struct study_work *w, int index)
 {
 	char what[200];
 	struct cell_plan *p = &w->plan->cell[index];
@@ -164,7 +164,7 @@ static struct err work_claimed(struct study_work *w, int index)
 	TRY(plan_renew(w->plan, index));
 	struct cell_plan *p = &w->plan->cell[index];
 	if (cell_has_work(p))
-		return work_on_sibling(w, index);
+		return work_when_ready(w, index);
 	p->over = true;
 	w->failed += p->diverged;
 	return OK;
@@ -237,11 +237,9 @@ static struct err pass(struct study_work *w)
 static struct err work(struct study_work *w)
 {
 	struct progress progress;
+	struct err e;
 	progress_start(&progress, "study");
-	for (;;) {
-		TRY(pass(w));
-		if (!w->waiting)
-			break;
+	while (!(e = pass(w)).code && w->waiting) {
 		if (w->moved)
 			continue;
 		progress_show(&progress, 0, "waiting for %d models that other processes are at work on (%s)",
@@ -249,7 +247,7 @@ static struct err work(struct study_work *w)
 		nanosleep(&(struct timespec){ .tv_sec = WAIT_SECONDS }, NULL);
 	}
 	progress_end(&progress);
-	return OK;
+	return e;
 }
 
 static struct err plan_and_work(const struct study_job *job, struct plan *plan, int *failed)
