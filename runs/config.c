@@ -203,7 +203,7 @@ static const struct config_flag *flag_for(struct config *c, family_at family, co
 	return own ? own : shared;
 }
 
-static struct err apply_flags(struct config *c, family_at family, struct method *m)
+static struct err apply_flags_to_part(struct config *c, family_at family, struct method *m)
 {
 	struct method parsed = *m;
 	for (int i = 0; m->entry->options && m->entry->options[i].name; i++) {
@@ -218,6 +218,16 @@ static struct err apply_flags(struct config *c, family_at family, struct method 
 		TRY(at_place(option_parse(&named, f->text, &value), f->from));
 		method_set(m, i, value);
 	}
+	return OK;
+}
+
+static struct err apply_flags(struct config *c, family_at family, struct method *m)
+{
+	struct method part[METHOD_PARTS];
+	int count = method_split(m, part);
+	for (int i = 0; i < count; i++)
+		TRY(apply_flags_to_part(c, family, &part[i]));
+	*m = method_join(part, count);
 	return OK;
 }
 

@@ -246,7 +246,49 @@ void method_as_trained(struct method *m)
 			m->value[i] = initial.value[i];
 }
 
-void method_label(const struct method *m, struct text_builder *b)
+/* A part that outlives what it was made from. */
+static const struct method *keep_part(const struct method *part)
+{
+	static struct kept_part {
+		struct kept_part *next;
+		struct method part;
+	} *all;
+	for (struct kept_part *k = all; k; k = k->next)
+		if (!memcmp(&k->part, part, sizeof *part))
+			return &k->part;
+	struct kept_part *k = calloc(1, sizeof *k);
+	BUG_IF(!k, "out of memory for a method's parts");
+	memcpy(&k->part, part, sizeof *part);
+	k->next = all;
+	all = k;
+	return &k->part;
+}
+
+int method_split(const struct method *m, struct method part[METHOD_PARTS])
+{
+	int count = 0;
+	for (; m; m = m->plus) {
+		BUG_IF(count == METHOD_PARTS, "%s has more than %d parts", m->entry->name, METHOD_PARTS);
+		part[count] = *m;
+		part[count++].plus = NULL;
+	}
+	return count;
+}
+
+struct method method_join(const struct method *part, int count)
+{
+	struct method joined;
+	memcpy(&joined, &part[count - 1], sizeof joined);
+	joined.plus = NULL;
+	for (int i = count - 2; i >= 0; i--) {
+		const struct method *rest = keep_part(&joined);
+		memcpy(&joined, &part[i], sizeof joined);
+		joined.plus = rest;
+	}
+	return joined;
+}
+
+static void part_label(const struct method *m, struct text_builder *b)
 {
 	text_add(b, "%s", m->entry->name);
 	for (int i = 0; i < m->given; i++) {
@@ -258,7 +300,15 @@ void method_label(const struct method *m, struct text_builder *b)
 		text_add(b, ")");
 }
 
-void method_identity(const struct method *m, struct text_builder *b)
+void method_label(const struct method *m, struct text_builder *b)
+{
+	for (; m; m = m->plus) {
+		part_label(m, b);
+		text_add(b, "%s", m->plus ? "+" : "");
+	}
+}
+
+static void part_identity(const struct method *m, struct text_builder *b)
 {
 	const struct option *o;
 	text_add(b, "%s", m->entry->name);
@@ -269,6 +319,14 @@ void method_identity(const struct method *m, struct text_builder *b)
 	}
 	if (i)
 		text_add(b, ")");
+}
+
+void method_identity(const struct method *m, struct text_builder *b)
+{
+	for (; m; m = m->plus) {
+		part_identity(m, b);
+		text_add(b, "%s", m->plus ? "+" : "");
+	}
 }
 
 /* A text that outlives what it was cut from: a method's TEXT option refers to it as long as the program runs. */
@@ -429,7 +487,7 @@ static const struct entry *find_entry(family_at family, const char *name)
 	return NULL;
 }
 
-struct err method_parse(const char *what, family_at family, const char *text, struct method *out)
+static struct err parse_part(const char *what, family_at family, const char *text, struct method *out)
 {
 	const char *open, *close;
 	struct err e = find_parentheses(text, &open, &close);
@@ -452,4 +510,38 @@ struct err method_parse(const char *what, family_at family, const char *text, st
 	e = parse_list(out, list);
 	free(list);
 	return err_at(e, "%s: %s", what, entry->name);
+}
+
+/* Where the part of A+B that begins here ends: at a + outside parentheses. */
+static const char *part_end(const char *text)
+{
+	int depth = 0;
+	for (; *text && (*text != '+' || depth > 0); text++)
+		depth += (*text == '(') - (*text == ')');
+	return text;
+}
+
+struct err method_parse(const char *what, family_at family, const char *text, struct method *out)
+{
+	struct method part[METHOD_PARTS];
+	int count = 0;
+	for (const char *end;; text = end + 1) {
+		if (count == METHOD_PARTS)
+			return err_usage("Leave some out.", "%s: more than %d parts joined by +", what, METHOD_PARTS);
+		end = part_end(text);
+		char *piece = strndup(text, (size_t)(end - text));
+		BUG_IF(!piece, "out of memory for a method");
+		struct err e = parse_part(what, family, piece, &part[count++]);
+		free(piece);
+		if (e.code)
+			return e;
+		if (!*end)
+			break;
+	}
+	*out = method_join(part, count);
+	if (count == 1)
+		return OK;
+	if (!part[0].entry->joins)
+		return err_usage("Name one.", "%s: %s takes no part after a +", what, part[0].entry->name);
+	return err_at(part[0].entry->joins(out), "%s", what);
 }

@@ -44,20 +44,28 @@ struct option {
 	family_at family;    /* OPTION_METHOD only */
 };
 
+struct method;
+
 /* The common head of struct position, struct scaling and struct task: what the command line needs to know. */
 struct entry {
 	const char *name, *help;
+	const char *paper; /* "Su et al. 2021, 2104.09864", or where else it comes from; NULL: our own */
 	const struct option *options; /* ends with a NULL name; or NULL */
+	/* May this method and the parts after it stand together? NULL: it takes none. */
+	struct err (*joins)(const struct method *first);
 };
 
 #define METHOD_OPTIONS 12
+#define METHOD_PARTS 6
 
-/* An entry chosen with its options' values, in the order of entry->options. */
+/* An entry chosen with its options' values, in the order of entry->options; of A+B the first part, whose `plus` is the
+ * rest. Parts after the first are kept as long as the program runs and never change: methods are copied by value. */
 struct method {
 	const struct entry *entry;
 	union option_value value[METHOD_OPTIONS];
 	uint8_t order[METHOD_OPTIONS]; /* indices of the options the user gave, as written */
 	int given;                     /* how many */
+	const struct method *plus;
 };
 
 /* Text to a value of that kind (OPTION_METHOD aside), checked against range or choices. The error names `o->name`, what
@@ -70,7 +78,7 @@ void option_print(const struct option *o, union option_value value, struct text_
 /* All options at their defaults. More than METHOD_OPTIONS or a default that does not parse is a BUG. */
 struct method method_default(const struct entry *entry);
 
-/* NAME or NAME(option=value,...). Unknown names suggest the nearest; a bare value inside the parentheses, an option
+/* NAME or NAME(option=value,...), or several of them with + between. Unknown names suggest the nearest; a bare value inside the parentheses, an option
  * given twice or one that the method lacks is refused. `what` ("scaling") names the family in errors. */
 struct err method_parse(const char *what, family_at family, const char *text, struct method *out);
 
@@ -78,10 +86,14 @@ struct err method_parse(const char *what, family_at family, const char *text, st
 void method_set(struct method *m, int index, union option_value value);
 int method_find(const struct entry *entry, const char *name); /* -1 if it has no such option */
 
+/* The parts of A+B+..., each alone (`plus` NULL), and one method of such parts. */
+int method_split(const struct method *m, struct method part[METHOD_PARTS]);
+struct method method_join(const struct method *part, int count);
+
 /* NAME, or NAME(a=1,b=2) with the options that were given, in the order given: how the user wrote it. Appends. */
 void method_label(const struct method *m, struct text_builder *b);
 
-/* Puts every option that is `untrained` back to its default. */
+/* Puts every option that is `untrained` back to its default (of the first part). */
 void method_as_trained(struct method *m);
 
 /* NAME(a=1,...) with every option, in the order of the table: its identity. Appends. */

@@ -13,6 +13,8 @@ static struct err list_family(family_at family)
 	const struct entry *e;
 	for (int i = 0; (e = family(i)); i++) {
 		printf("%-14s %s\n", e->name, e->help);
+		if (e->paper)
+			printf("%-14s   [%s]\n", "", e->paper);
 		for (const struct option *o = e->options; o && o->name; o++)
 			printf("%-14s   %s=%s: %s\n", "", o->name, o->initial, o->help);
 	}
