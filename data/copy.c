@@ -242,7 +242,7 @@ static double copy_floor(const struct method *task, int length, int group)
 }
 
 const struct task task_copy = {
-	.entry = { "copy", "symbols, and after a gap the same symbols again", options },
+	.entry = { .name = "copy", .help = "symbols, and after a gap the same symbols again", .options = options },
 	.groups = { [GROUP_COPY] = "copy" },
 	.references = references,
 	.vocabulary = copy_vocabulary,

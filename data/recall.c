@@ -315,7 +315,7 @@ static double recall_floor(const struct method *task, int length, int group)
 }
 
 const struct task task_recall = {
-	.entry = { "recall", "recall the value stated with a key; echo the token before", options },
+	.entry = { .name = "recall", .help = "recall the value stated with a key; echo the token before", .options = options },
 	.groups = { [GROUP_RECALL] = "recall", [GROUP_ECHO] = "echo" },
 	.references = references,
 	.vocabulary = recall_vocabulary,

@@ -19,10 +19,10 @@ static const struct option ntk_options[] = {
 	{ 0 },
 };
 static const struct entry entries[] = {
-	{ "none", "as it is", NULL },
-	{ "ntk", "another base", ntk_options },
-	{ "ntk_by_parts", "a base for each", ntk_options },
-	{ "nothing", "an empty list", ntk_options + COUNT(ntk_options) - 1 },
+	{ .name = "none", .help = "as it is" },
+	{ .name = "ntk", .help = "another base", .options = ntk_options },
+	{ .name = "ntk_by_parts", .help = "a base for each", .options = ntk_options },
+	{ .name = "nothing", .help = "an empty list", .options = ntk_options + COUNT(ntk_options) - 1 },
 };
 
 static const struct entry *entry_at(int index)

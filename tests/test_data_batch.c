@@ -124,7 +124,7 @@ static int makes_bug(const struct batch_source *source, uint64_t first)
 static void test_positions(void **state)
 {
 	(void)state;
-	static const struct task shifted = { .entry = { "shifted", "", NULL }, .check = any_length,
+	static const struct task shifted = { .entry = { .name = "shifted", .help = "" }, .check = any_length,
 					     .make = make_shifted };
 	struct method task = method_default(&shifted.entry);
 	struct batch_source source = { &task, 8, 8, 1, STREAM_TRAIN };

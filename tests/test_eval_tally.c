@@ -103,7 +103,7 @@ static double lengthy_floor(const struct method *task, int length, int group)
 static void test_floors(void **state)
 {
 	(void)state;
-	const struct task task = { .entry = { "floors", "", NULL }, .groups = { "first", "second", "third" },
+	const struct task task = { .entry = { .name = "floors", .help = "" }, .groups = { "first", "second", "third" },
 				   .floor = lengthy_floor };
 	struct method method = { .entry = &task.entry };
 	struct eval_cell cell[6] = { { .scored = 4 }, { .scored = 4 }, { .scored = 0 }, { .scored = 12 },

@@ -383,7 +383,7 @@ static void constrain_held(const struct place *p, real *shared, real *layer)
 static void test_constrain(void **state)
 {
 	(void)state;
-	static const struct position held = { .entry = { "held", "", NULL }, .declare = declare_held,
+	static const struct position held = { .entry = { .name = "held", .help = "" }, .declare = declare_held,
 					      .constrain = constrain_held };
 	struct setup s = small();
 	s.model.encoding = method_default(&held.entry);

@@ -44,7 +44,7 @@ static double random_floor(const struct method *task, int length, int group)
 }
 
 static const struct task task_random = {
-	.entry = { "random", "tokens drawn uniformly", options },
+	.entry = { .name = "random", .help = "tokens drawn uniformly", .options = options },
 	.groups = { "next" },
 	.vocabulary = random_vocabulary,
 	.check = random_check,
