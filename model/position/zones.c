@@ -53,6 +53,21 @@ void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena 
 	*out = (struct zones){ .zone = zone, .count = count, .together = 1 };
 }
 
+static int64_t block_of(const struct method *own)
+{
+	return own->value[method_find(own->entry, "block")].integer;
+}
+
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out)
+{
+	zones_by_blocks(q, block_of(q->own), a, out);
+}
+
+bool has_block(const struct method *own)
+{
+	return block_of(own) > 0;
+}
+
 /* Keys that a query sees in a zone; one past its own would be the future. */
 static int keys_seen(const struct zone *z, int i, const char *name)
 {

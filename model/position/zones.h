@@ -49,6 +49,10 @@ struct zone zone_plain(const struct zones_request *q, struct arena *a, int begin
 /* For `zones` hooks: a plain zone for each block of queries, keys rotated anew for each; 0: one of all. */
 void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena *a, struct zones *out);
 
+/* `zones` and `zoned` of scalings that have a BLOCK_OPTION. */
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out);
+bool has_block(const struct method *own);
+
 /* Places the zones of a sequence in the arena (measuring or placing), after scaling_check. */
 void scaling_zones(const struct method *scaling, const struct model_options *options, const struct place *p,
 		   struct arena *a, struct zones *out);
