@@ -113,6 +113,9 @@ static void golden_frequencies(void **state)
 	assert_int_equal(golden_file("rope_dynamic_ntk_hf", 5), 25);
 	assert_int_equal(golden_file("rope_yarn_hf", 7), 25);
 	assert_int_equal(golden_file("rope_yarn_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_llama3", 12), 7);
+	assert_int_equal(golden_file("rope_yarn_dynamic_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_ntk_mixed_bojone", 2), 4);
 }
 
 static void golden_slopes(void **state)
@@ -185,6 +188,28 @@ static void golden_sinusoids(void **state)
 	}
 	assert_int_equal(checked, 9 * 8 + 4 * 32 + 5 * 8);
 	json_decref(root);
+}
+
+static void put_lists(const char *text)
+{
+	program_put("lists", text, strlen(text));
+}
+
+/* A list of LongRoPE by flag, and what is wrong with it, with exit code 2. */
+static void lists_of_longrope(void **state)
+{
+	(void)state;
+	put_lists("short = 1, 1, 1, 1\nlong = 1, 2, 3, 4\n");
+	json_t *found = ask("--scaling=longrope --longrope-file=lists --head-dim=8 --rope-theta=1 --length=65");
+	for (size_t m = 0; m < 4; m++)
+		assert_true(json_at(json_object_get(found, "inv_freq"), m) == 1 / (double)(m + 1));
+	json_decref(found);
+	program_refuses("inspect --scaling=longrope(file=lists)", "lists have 4 numbers", "head_dim");
+	program_refuses("inspect --scaling=longrope(file=none)", "scaling: longrope: file: none", NULL);
+	program_refuses("inspect --scaling=longrope --longrope-file=none", "--longrope-file: none", NULL);
+	put_lists("short = 1\n");
+	program_refuses("inspect --scaling=longrope(file=lists)", "longrope: file: lists: it has no numbers",
+			"two lines");
 }
 
 /* ---- Models. ---- */
@@ -348,6 +373,15 @@ static void pairs_by_hand(void **state)
 	assert_non_null(strstr(text, "Of 8 pairs 8 are kept, 0 between, 0 interpolated by"));
 	assert_non_null(strstr(text, "5 meet angles"));
 	free(text);
+	/* What was trained is the model's base, whichever the scaling takes. */
+	found = ask("--head-dim=16 --scaling=abf(theta=5000)+linear(factor=2)");
+	for (size_t m = 0; m < 8; m++) {
+		close_to(json_at(json_object_get(found, "trained_inv_freq"), m), pow(500, -2.0 * (double)m / 16), flags,
+			 "the trained frequency");
+		close_to(json_at(json_object_get(found, "inv_freq"), m), pow(5000, -2.0 * (double)m / 16) / 2, flags,
+			 "the frequency");
+	}
+	json_decref(found);
 	text = text_of("--head-dim=16 --length=512 --scaling=window"); /* no distance is longer than in training */
 	assert_non_null(strstr(text, "0 meet angles"));
 	free(text);
@@ -364,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_frequencies), cmocka_unit_test(golden_slopes),
 		cmocka_unit_test(golden_buckets),     cmocka_unit_test(golden_sinusoids),
+		cmocka_unit_test(lists_of_longrope),
 		cmocka_unit_test(learned_tables),     cmocka_unit_test(every_encoding_and_scaling),
 		cmocka_unit_test(factor_of_one),      cmocka_unit_test(zones),
 		cmocka_unit_test(pairs_by_hand),
