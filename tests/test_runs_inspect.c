@@ -190,28 +190,6 @@ static void golden_sinusoids(void **state)
 	json_decref(root);
 }
 
-static void put_lists(const char *text)
-{
-	program_put("lists", text, strlen(text));
-}
-
-/* A list of LongRoPE by flag, and what is wrong with it, with exit code 2. */
-static void lists_of_longrope(void **state)
-{
-	(void)state;
-	put_lists("short = 1, 1, 1, 1\nlong = 1, 2, 3, 4\n");
-	json_t *found = ask("--scaling=longrope --longrope-file=lists --head-dim=8 --rope-theta=1 --length=65");
-	for (size_t m = 0; m < 4; m++)
-		assert_true(json_at(json_object_get(found, "inv_freq"), m) == 1 / (double)(m + 1));
-	json_decref(found);
-	program_refuses("inspect --scaling=longrope(file=lists)", "lists have 4 numbers", "head_dim");
-	program_refuses("inspect --scaling=longrope(file=none)", "scaling: longrope: file: none", NULL);
-	program_refuses("inspect --scaling=longrope --longrope-file=none", "--longrope-file: none", NULL);
-	put_lists("short = 1\n");
-	program_refuses("inspect --scaling=longrope(file=lists)", "longrope: file: lists: it has no numbers",
-			"two lines");
-}
-
 /* ---- Models. ---- */
 
 /* Writes a model of width 8 and 2 heads with known values of its encoding's table. */
@@ -398,7 +376,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_frequencies), cmocka_unit_test(golden_slopes),
 		cmocka_unit_test(golden_buckets),     cmocka_unit_test(golden_sinusoids),
-		cmocka_unit_test(lists_of_longrope),
 		cmocka_unit_test(learned_tables),     cmocka_unit_test(every_encoding_and_scaling),
 		cmocka_unit_test(factor_of_one),      cmocka_unit_test(zones),
 		cmocka_unit_test(pairs_by_hand),

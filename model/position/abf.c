@@ -1,7 +1,7 @@
 #include "model/position/scaling.h"
 
-/* Adjusted base frequency (Xiong et al. 2023, 2309.16039, section 2; Roziere et al. 2023, 2308.12950, take 1e6): RoPE
- * of another base. The papers train on with it; here it is the evaluation alone that has it. */
+/* Adjusted base frequency (Xiong et al. 2023, 2309.16039; Roziere et al. 2023, 2308.12950, take 1e6): RoPE of another
+ * base. The papers train on with it; here it is the evaluation alone that has it. */
 
 enum { THETA };
 static const struct option options[] = {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Giraffe (Pal et al. 2023, 2308.10882, section 3), whatever the length; after other parts of a scaling:
+/* Giraffe (Pal et al. 2023, 2308.10882), whatever the length; after other parts of a scaling:
  *   power       theta_m (1 - 2m/D)^power: the slower a pair, the more it is slowed; the fastest stays
  *   truncation  with c = 2 pi / cut, frequencies below c/8 become 0 and those from there to c become c/16
  * As in the authors' code, which divides by a factor first (linear+giraffe) and truncates last. */

@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* LongRoPE (Ding et al. 2024, 2402.13753): each pair is divided by a number of its own, found by search, out of one
- * list up to the trained length and another beyond it; q and k are multiplied by sqrt(1 + ln s / ln train_length), at
- * every length. As Hugging Face has it, the lists come from a file. So a factor of 1 is not the unscaled model, unless
+ * list up to the trained length and another beyond it. As in the authors' code and Hugging Face's, q and k are also
+ * multiplied by sqrt(1 + ln s / ln train_length), at every length. So a factor of 1 is not the unscaled model, unless
  * the lists say so: those of no file are all 1. */
 
 enum { FACTOR, LISTS, ATTENTION_FACTOR };
