@@ -153,14 +153,29 @@ struct err layout_position(const struct model_options *o, struct layout *out)
 	return OK;
 }
 
+static double initial_value(const struct parameter *p, struct rng *rng)
+{
+	switch (p->initialiser) {
+	case INIT_NORMAL:
+		return p->deviation * rng_normal(rng);
+	case INIT_UNIFORM:
+		return p->deviation * rng_uniform(rng);
+	case INIT_CONSTANT:
+		return p->deviation;
+	case INIT_ONES:
+		return 1;
+	case INIT_ZEROS:
+		return 0;
+	}
+	BUG("%s: no initialiser", p->name);
+}
+
 void layout_initialise(const struct layout *l, uint64_t seed, real *value)
 {
 	for (int i = 0; i < layout_count(l); i++) {
 		const struct parameter *p = &l->parameter[i];
 		struct rng rng = rng_at(seed, STREAM_INIT, XXH3_64bits(p->name, strlen(p->name)));
 		for (size_t j = 0; j < p->size; j++)
-			value[p->offset + j] = p->initialiser == INIT_ONES  ? (real)1 :
-					       p->initialiser == INIT_ZEROS ? (real)0 :
-									      (real)(p->deviation * rng_normal(&rng));
+			value[p->offset + j] = (real)initial_value(p, &rng);
 	}
 }

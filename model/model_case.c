@@ -14,7 +14,7 @@ static void randomise(struct model *m)
 	for (int i = 0; i < layout_count(&m->layout); i++) {
 		const struct parameter *p = &m->layout.parameter[i];
 		struct rng rng = rng_at(6, STREAM_INIT, (uint64_t)i);
-		for (size_t j = 0; j < p->size && p->initialiser != INIT_NORMAL; j++)
+		for (size_t j = 0; j < p->size && !initialiser_random(p->initialiser); j++)
 			m->value[p->offset + j] += (real)(0.3 * rng_normal(&rng));
 	}
 }
