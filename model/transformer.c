@@ -189,7 +189,8 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	for (int i = 0; positions && i < q->T; i++)
 		positions[i] = q->positions ? q->positions[i] : i;
 	t->place.T = q->T;
-	t->place.positions = positions;
+	/* A table may be as long as the positions need, so that measuring must see them too. */
+	t->place.positions = positions ? positions : q->positions;
 	scaling_zones(scaling, &q->model->options, &t->place, a, &t->zones);
 	struct attention_request attention = { .place = &t->place, .zones = &t->zones, .B = q->B,
 					       .threads = threads_count(), .layers = t->place.layers,
