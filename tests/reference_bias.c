@@ -57,7 +57,8 @@ static double kerple(const struct pair *p)
 static double fire(const struct pair *p)
 {
 	int W = (int)option(p, "width");
-	double given = option(p, "init_length"), length = given > 0 ? given : (double)p->model->options.train_length / 4;
+	double given = option(p, "init_length");
+	double length = given > 0 ? given : (double)p->model->options.train_length / 4;
 	double c = (double)*p->own[0], threshold = fabs((double)*p->own[1] * length);
 	double normaliser = log(fabs(c * fmax(threshold, p->query)) + 1) + option(p, "eps");
 	double x = log(fabs(c * p->distance) + 1) / normaliser, sum = (double)p->own[5][p->head];

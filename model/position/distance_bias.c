@@ -114,7 +114,8 @@ void distance_bias_back(const struct place *p, const struct tile *t, distance_bi
 	for (int i = 0; i < seen; i++)
 		sum[i] = 0;
 	for (int r = 0; r < t->rows; r++, d_logits += TILE_STRIDE)
-		add_row_back(t->high[r] - t->low[r], t->scale, d_logits + t->low[r], sum + distance_line_row(t, r) + t->low[r]);
+		add_row_back(t->high[r] - t->low[r], t->scale, d_logits + t->low[r],
+			     sum + distance_line_row(t, r) + t->low[r]);
 	for (int i = 0; i < seen; i++)
 		back(p, t, line.greatest - i, sum[i], g);
 }

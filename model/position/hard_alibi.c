@@ -72,7 +72,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 	TRY(report_column(to, "windows", "keys seen", 0, &window));
 	for (int h = 0; h < p->H; h++)
 		window[h] = window_of(p, h);
-	report_note(to, "Keys that a head sees, the query's own and those before it; a head without a number sees all.");
+	report_note(to, "Keys that a head sees, the query's own among them; a head without a number sees all.");
 	return OK;
 }
 

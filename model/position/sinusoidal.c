@@ -3,9 +3,9 @@
 #include <math.h>
 
 /* Sinusoidal absolute positions (Vaswani et al. 2017, 1706.03762, section 3.5): PE[p][2m] = sin(p 10000^(-2m/C)),
- * PE[p][2m+1] = cos(the same), times `scale`, added to the token embedding. The other layouts have all sines first, then
- * all cosines; that of the authors' tensor2tensor (and fairseq) also has other frequencies, 10000^(-m/(C/2 - 1)), so that
- * the slowest is 1/10000, and a 0 in the last column of an odd width. */
+ * PE[p][2m+1] = cos(the same), times `scale`, added to the token embedding. The other layouts have all sines
+ * first, then all cosines; that of the authors' tensor2tensor (and fairseq) also has other frequencies,
+ * 10000^(-m/(C/2 - 1)), so that the slowest is 1/10000, and a 0 in the last column of an odd width. */
 
 enum { SCALE, LAYOUT };
 enum { INTERLEAVED, CONCATENATED, TENSOR2TENSOR };
@@ -15,7 +15,8 @@ static const struct option options[] = {
 	[LAYOUT] = { .name = "layout", .kind = OPTION_CHOICE, .initial = "interleaved",
 		     .choices = "interleaved|concatenated|tensor2tensor", .results = true,
 		     .help = "interleaved: sine and cosine of a frequency side by side, as in the paper; concatenated: "
-			     "all sines, then all cosines; tensor2tensor: so, with frequencies from 1 down to 1/10000" },
+			     "all sines, then all cosines; tensor2tensor: likewise, with frequencies from 1 to "
+			     "1/10000" },
 	{ 0 },
 };
 

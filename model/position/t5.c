@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 /* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One
- * table [buckets][H], zero at first, serves all layers, or there is one a layer. Half the buckets are single distances; the other half widen
- * logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself, q.k keeps its scale. */
+ * table [buckets][H], zero at first, serves all layers, or there is one a layer. Half the buckets are single
+ * distances; the other half widen logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself,
+ * q.k keeps its scale. */
 
 enum { BUCKETS, MAX_DISTANCE, PER_LAYER };
 static const struct option options[] = {
