@@ -74,8 +74,8 @@ static void declare(const struct model_options *o, struct layout *l, int layer)
 	layout_add(l, INIT_NORMAL, second, false, 0, H, format, layer, "mlp.2.bias");
 }
 
-/* Knots out of reach, or below the least x of another key, which here is above 0.02 for positions up to thousands; and a
- * threshold between positions. */
+/* Knots out of reach, or below the least x of another key, which here is above 0.02 for positions up to thousands; and
+ * a threshold between positions. */
 static void avoid_kinks(const struct place *p, real *shared, real *layer)
 {
 	struct offsets at = offsets_of(p);

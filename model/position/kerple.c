@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* KERPLE (Chi et al. 2022, 2205.09921, section 4): logit = scale q.k + bias(i - j), where each head of each layer learns
- * a and p of
+/* KERPLE (Chi et al. 2022, 2205.09921, section 4): logit = scale q.k + bias(i - j), where each head of each layer
+ * learns a and p of
  *	log:    bias(r) = -p ln(1 + a r)
  *	power:  bias(r) = -a r^p
  * As in the authors' code both are kept at or above 0.01, and p of the power kernel at or below 2, by projection: an
