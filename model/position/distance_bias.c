@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* More distances than this a token are too rare to be worth a table. */
-#define SPAN_LIMIT 64
+/* Longer tables are for longer sequences alone. */
+#define SPAN 2048
 
 size_t distance_span(const struct place *p)
 {
-	double last = p->positions ? p->positions[p->T - 1] - p->positions[0] : p->T - 1;
-	return (size_t)fmin(last, (double)SPAN_LIMIT * p->T) + 1;
+	int span = p->train_length < SPAN / 32 ? 32 * p->train_length : SPAN;
+	return (size_t)(p->T > span ? p->T : span);
 }
 
 int distance_place(size_t span, double distance)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* FIRE (Li et al. 2023, 2310.04418, section 3 and the listing in its appendix): logit = scale q.k + bias of
  *	bias_h(i, j) = MLP(x)_h,  x = psi(i - j) / (psi(max(threshold, i)) + eps),
@@ -151,13 +152,15 @@ static void prepare(const struct place *p, struct place_parameters own, struct p
 	struct pieces pieces;
 	double c = fabs((double)own.layer[OWN_C]), multiplier = fabs((double)own.layer[OWN_MULTIPLIER]);
 	find_pieces(&at, own.layer, &pieces);
+	for (size_t r = 0; r < at.span; r++)
+		to->table[(size_t)at.psi + r] = (real)psi_of(c, (double)r);
 	for (int h = 0; h < p->H; h++) {
 		real *table = to->table + (size_t)h * table_reals(p);
 		table[TABLE_C] = (real)c;
 		table[TABLE_THRESHOLD] = (real)(multiplier * init_length(p));
 		prepare_head(&at, own.layer, &pieces, h, table);
-		for (size_t r = 0; r < at.span; r++)
-			table[(size_t)at.psi + r] = (real)psi_of(c, (double)r);
+		if (h)
+			memcpy(table + at.psi, to->table + at.psi, at.span * sizeof *table);
 	}
 }
 

@@ -28,14 +28,32 @@ static struct err check(const struct model_options *o, int D)
 	return err_usage("Each frequency has a sine and a cosine.", "sandwich_width: %lld is odd", (long long)width);
 }
 
-/* The bias before it is compressed. */
-static double shape_at(const struct place *p, double distance)
+/* The biases before they are compressed, of `count` distances from `first` on by ones. A cosine is turned from each to
+ * the next, over so few that no more than the last digits are lost. */
+#define CHUNK 64
+static void shapes_at(const struct place *p, double first, int count, double shape[CHUNK])
 {
 	int64_t width = p->method->value[WIDTH].integer, start = p->method->value[START].integer;
-	double sum = 0;
-	for (int64_t k = start; k < start + width / 2; k++)
-		sum += cos(distance * pow(10000, -2.0 * (double)k / (double)width));
-	return sum - (double)(width / 2);
+	for (int i = 0; i < count; i++)
+		shape[i] = -(double)(width / 2);
+	for (int64_t k = start; k < start + width / 2; k++) {
+		double frequency = pow(10000, -2.0 * (double)k / (double)width);
+		double turn_cos = cos(frequency), turn_sin = sin(frequency);
+		double x = cos(first * frequency), y = sin(first * frequency);
+		for (int i = 0; i < count; i++) {
+			double next = x * turn_cos - y * turn_sin;
+			shape[i] += x;
+			y = y * turn_cos + x * turn_sin;
+			x = next;
+		}
+	}
+}
+
+static double shape_at(const struct place *p, double distance)
+{
+	double shape[CHUNK];
+	shapes_at(p, distance, 1, shape);
+	return shape[0];
 }
 
 static double compression(const struct place *p, int head)
@@ -52,11 +70,14 @@ static size_t table_reals(const struct place *p)
 static void prepare(const struct place *p, struct place_parameters own, struct prepared *to)
 {
 	size_t span = distance_span(p);
+	double shape[CHUNK];
 	(void)own;
-	for (size_t r = 0; r < span; r++) {
-		double shape = shape_at(p, (double)r);
+	for (size_t first = 0; first < span; first += CHUNK) {
+		int count = first + CHUNK < span ? CHUNK : (int)(span - first);
+		shapes_at(p, (double)first, count, shape);
 		for (int h = 0; h < p->H; h++)
-			to->table[(size_t)h * span + r] = (real)(shape / compression(p, h));
+			for (int i = 0; i < count; i++)
+				to->table[(size_t)h * span + first + (size_t)i] = (real)(shape[i] / compression(p, h));
 	}
 }
 

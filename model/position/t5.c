@@ -150,7 +150,7 @@ static struct err report_buckets(const struct inspection *in, struct report *to)
 	if (!in->own)
 		return OK;
 	int rows = tables_of(p) * p->H;
-	TRY(report_column(to, "bucket_bias", is_per_layer(p) ? "layer by layer, head" : "head", rows, &bias));
+	TRY(report_column(to, "bucket_bias", "head", rows, &bias));
 	for (int b = 0; b < buckets; b++)
 		for (int i = 0; i < rows; i++)
 			bias[b * rows + i] = (double)own_table(p, in->own[i / p->H])[b * p->H + i % p->H];
@@ -171,7 +171,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		report_note(to, "The bias of each bucket and head is learned: give a model to see it.");
 		return OK;
 	}
-	report_table(to, NULL, is_per_layer(p) ? "head, layer by layer" : "head", tables_of(p) * p->H);
+	report_table(to, NULL, "head", tables_of(p) * p->H);
 	TRY(report_column(to, "bias", "", p->T, &bias));
 	for (int i = 0; i < tables_of(p) * p->H; i++)
 		for (int distance = 0; distance < p->T; distance++)
@@ -183,7 +183,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 }
 
 const struct position position_t5 = {
-	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances", .options = options },
+	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances",
+		   .paper = "Raffel et al. 2019, 1910.10683, section 2.1", .options = options },
 	.check = check,
 	.declare = declare,
 	.inspect = inspect,
