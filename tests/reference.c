@@ -1,5 +1,6 @@
 #include "tests/reference.h"
 
+#include "tests/reference_bias.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -22,12 +23,12 @@ static bool is(const struct method *m, const char *name)
 
 bool reference_knows(const struct entry *e)
 {
-	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope",
+	static const char *const known[] = { "nope", "sinusoidal", "learned", "rope",
 					     "none", "linear", "ntk", "dynamic", "ntk_by_parts", "yarn", "window" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(e->name, known[i]))
 			return true;
-	return false;
+	return reference_has_bias(e);
 }
 
 static double option(const struct method *m, const char *name)
@@ -117,10 +118,22 @@ static void feed_forward(const struct sequence *s, int layer, double *x)
 
 /* ---- What is added to the embeddings. ---- */
 
-static double sinusoid(double position, int column, int C)
+static double sinusoid(const struct method *m, double position, int column, int C)
 {
-	double angle = position * pow(10000, -(double)(column / 2 * 2) / C);
-	return column % 2 ? cos(angle) : sin(angle);
+	int half = C / 2, pair = column / 2;
+	bool cosine = column % 2;
+	if (chosen(m, "layout", "concatenated")) {
+		cosine = column >= (C + 1) / 2;
+		pair = cosine ? column - (C + 1) / 2 : column;
+	}
+	double angle = position * pow(10000, -2.0 * pair / C);
+	if (chosen(m, "layout", "tensor2tensor")) {
+		if (column == 2 * half)
+			return 0;
+		cosine = column >= half;
+		angle = position * exp(-(cosine ? column - half : column) * log(1e4) / fmax(half - 1, 1));
+	}
+	return cosine ? cos(angle) : sin(angle);
 }
 
 static double learned(const struct sequence *s, double position, int column)
@@ -148,7 +161,8 @@ static double *embed(const struct sequence *s, const int32_t *token)
 			double *to = &x[t * s->C + c];
 			*to = (double)table[token[t] * s->C + c];
 			if (is(s->encoding, "sinusoidal"))
-				*to += option(s->encoding, "scale") * sinusoid(s->positions[t], c, s->C);
+				*to += option(s->encoding, "scale") *
+				       sinusoid(s->encoding, s->positions[t], c, s->C);
 			else if (is(s->encoding, "learned"))
 				*to += learned(s, s->positions[t], c);
 		}
@@ -177,17 +191,6 @@ int reference_bucket(int buckets, int max_distance, int distance)
 	long double share = logl((long double)distance / exact) / logl((long double)max_distance / exact);
 	int bucket = exact + (int)floorl(share * (buckets - exact) + 1e-12L);
 	return bucket < buckets - 1 ? bucket : buckets - 1;
-}
-
-static double bias(const struct sequence *s, int head, double distance)
-{
-	const struct method *e = s->encoding;
-	if (is(e, "alibi"))
-		return -reference_slope(chosen(e, "slopes", "spread"), head, s->H) * distance;
-	if (!is(e, "t5"))
-		return 0;
-	int bucket = reference_bucket((int)option(e, "buckets"), (int)option(e, "max_distance"), (int)floor(distance));
-	return (double)value(s->model, -1, "model.position.table")[bucket * s->H + head];
 }
 
 /* ---- Rotations, and the scalings of their frequencies. ---- */
@@ -300,11 +303,12 @@ static bool seen(const struct sequence *s, int i, int j)
 }
 
 /* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
-static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
+static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
 	bool rotates = is(s->encoding, "rope");
 	int block = rotates && s->scaling && is(s->scaling, "dynamic") ? (int)option(s->scaling, "block") : 0;
 	double *q_turned = TAKE(double, s->T * s->C), *k_turned = TAKE(double, s->T * s->C);
+	reference_biases(s->model, layer, head, s->T, s->positions, score);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
 		if (rotates)
@@ -315,10 +319,8 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 				for (int d = 0; d < s->D; d++)
 					dot += (rotates ? q_turned : q)[i * s->C + d] *
 					       (rotates ? k_turned : k)[j * s->C + d];
-				score[i * s->T + j] =
-					seen(s, i, j) ? dot / sqrt(s->D) +
-								bias(s, head, s->positions[i] - s->positions[j])
-						      : -INFINITY;
+				score[i * s->T + j] = seen(s, i, j) ? dot / sqrt(s->D) + score[i * s->T + j] :
+								      -INFINITY;
 			}
 	}
 	free(q_turned);
@@ -326,11 +328,11 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 }
 
 /* output [T][C] of one head = softmax(score) v. */
-static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v,
+static void attend(const struct sequence *s, int layer, int head, const double *q, const double *k, const double *v,
 		   double *output)
 {
 	double *score = TAKE(double, s->T * s->T);
-	scores(s, head, q, k, score);
+	scores(s, layer, head, q, k, score);
 	for (int i = 0; i < s->T; i++) {
 		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
@@ -353,7 +355,7 @@ static void attention(const struct sequence *s, int layer, double *x)
 	double *v = project(m, layer, "self_attn.v_proj.weight", s->T, y);
 	double *heads = TAKE(double, s->T * s->C);
 	for (int h = 0; h < s->H; h++)
-		attend(s, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
+		attend(s, layer, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
 	double *output = project(m, layer, "self_attn.o_proj.weight", s->T, heads);
 	for (int i = 0; i < s->T * s->C; i++)
 		x[i] += output[i];
