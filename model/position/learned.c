@@ -49,9 +49,9 @@ struct rows {
 
 static struct rows rows_of(const struct place *p, int t)
 {
-	double last = p->train_length - 1, position = p->positions[t], largest = p->positions[p->T - 1];
-	if (largest > last && overflow(p) == INTERPOLATE)
-		position *= last / largest;
+	double last = p->train_length - 1, position = p->positions[t];
+	if (overflow(p) == INTERPOLATE)
+		position *= fmin(1, last / (place_length(p, p->T) - 1));
 	if (position > last)
 		position = last;
 	struct rows r = { .lower = (int)floor(position) };
