@@ -153,6 +153,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 const struct position position_learned = {
 	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding",
 		   .paper = "Gehring et al. 2017, 1705.03122, section 3.1", .options = options },
+	.any_order = true,
 	.reach = reach,
 	.declare = declare,
 	.inspect = inspect,

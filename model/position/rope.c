@@ -107,6 +107,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 const struct position position_rope = {
 	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position",
 		   .paper = "Su et al. 2021, 2104.09864", .options = options },
+	.any_order = true,
 	.check = rope_check,
 	.inspect = inspect,
 	.rope_theta = theta,
