@@ -8,7 +8,7 @@ static const double *query_scales(const struct zones_request *q, struct arena *a
 	if (!scaling_has_query_scale(q->scaling))
 		return NULL;
 	double *scale = ARENA_TAKE(a, double, (size_t)(end - begin));
-	double length = place_length(q->place, q->place->T);
+	double length = scale ? place_length(q->place, q->place->T) : 0; /* no positions while measuring */
 	for (int i = begin; scale && i < end; i++)
 		scale[i - begin] = scaling_query_scale(q->scaling, q->options, length, q->place->positions[i]);
 	return scale;
