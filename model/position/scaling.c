@@ -23,7 +23,14 @@
 	_(abf)            \
 	_(giraffe)        \
 	_(resonance)      \
-	_(window)
+	_(window)         \
+	_(sinks)          \
+	_(rerope)         \
+	_(leaky_rerope)   \
+	_(self_extend)    \
+	_(dual_chunk)     \
+	_(logn)           \
+	_(temperature)
 
 #define DECLARE(name) extern const struct scaling scaling_##name;
 SCALINGS(DECLARE)
@@ -63,6 +70,12 @@ const struct method *scaling_zoned(const struct method *scaling)
 	return part;
 }
 
+static bool tempered(const struct method *part)
+{
+	const struct scaling *s = scaling_of(part);
+	return s->tempers && (!s->tempered || s->tempered(part));
+}
+
 static struct err pair_joins(const struct method *a, const struct method *b)
 {
 	const struct scaling *x = scaling_of(a), *y = scaling_of(b);
@@ -77,7 +90,7 @@ static struct err pair_joins(const struct method *a, const struct method *b)
 	if (zoned(a) && zoned(b))
 		return err_usage("Choose one of them.", "%s+%s: both decide which keys a query sees, and where",
 				 name_of(a), name_of(b));
-	if (x->tempers && y->tempers)
+	if (tempered(a) && tempered(b))
 		return err_usage("Choose one of them, or ntk_by_parts, which is yarn without one.",
 				 "%s+%s: each has a temperature, and logits would take both", name_of(a), name_of(b));
 	return OK;

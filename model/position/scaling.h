@@ -33,7 +33,8 @@ struct zones_request {
 struct scaling {
 	struct entry entry;
 	bool any_encoding; /* it leaves frequencies alone, so that encodings without them take it too */
-	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries */
+	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries, */
+	bool (*tempered)(const struct method *own); /* if this says so; NULL: always */
 	/* Refuses what it cannot take (ntk with head_dim 2). May be NULL. */
 	struct err (*check)(const struct scaling_request *r);
 	double (*base)(const struct scaling_request *r);
