@@ -131,7 +131,8 @@ static const real *own(const struct model *m, int layer, const char *name)
 	return m->value + at->offset;
 }
 
-void reference_biases(const struct model *m, int layer, int head, int T, const double *positions, double *bias)
+void reference_biases(const struct model *m, int layer, int head, const struct method *scaling, int T,
+		      const double *positions, double *bias)
 {
 	struct pair p = { .model = m, .encoding = &m->options.encoding, .head = head, .H = (int)m->options.heads };
 	int index = index_of(p.encoding->entry);
@@ -140,7 +141,7 @@ void reference_biases(const struct model *m, int layer, int head, int T, const d
 	for (int i = 0; i < T; i++)
 		for (int j = 0; j <= i; j++) {
 			p.query = positions[i];
-			p.distance = positions[i] - positions[j];
-			bias[i * T + j] = index < 0 ? 0 : biases[index].bias(&p);
+			p.distance = reference_distance(scaling, (int)m->options.train_length, T, positions, i, j);
+			bias[i * T + j] = index < 0 || isnan(p.distance) ? 0 : biases[index].bias(&p);
 		}
 }

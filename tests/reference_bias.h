@@ -8,6 +8,7 @@
 bool reference_has_bias(const struct entry *e);
 
 /* bias [T][T] of a head, the lower triangle alone. */
-void reference_biases(const struct model *m, int layer, int head, int T, const double *positions, double *bias);
+void reference_biases(const struct model *m, int layer, int head, const struct method *scaling, int T,
+		      const double *positions, double *bias);
 
 #endif

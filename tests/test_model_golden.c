@@ -384,6 +384,9 @@ static void test_trained_rope(void **state)
 		{ "parts:1:4", "ntk_by_parts(ramp=rotations,beta_slow=1,beta_fast=4)" },
 		{ "yarn:1:4", "yarn(ramp=rotations,beta_slow=1,beta_fast=4)" },
 		{ "yarn:1:32", "yarn(ramp=rotations,beta_slow=1,beta_fast=32)" },
+		{ "logn", "logn" },
+		{ "rerope", "rerope" },
+		{ "selfext", "self_extend" },
 	};
 	(void)state;
 	check_trained("rope", "rope(theta=500)", scaled, COUNT(scaled));
@@ -391,7 +394,7 @@ static void test_trained_rope(void **state)
 
 static void test_trained_alibi(void **state)
 {
-	static const struct scaled scaled[] = { { "none", "none" } };
+	static const struct scaled scaled[] = { { "none", "none" }, { "logn", "logn" } };
 	(void)state;
 	check_trained("alibi", "alibi(slopes=spread)", scaled, COUNT(scaled));
 }
