@@ -140,8 +140,9 @@ void reference_biases(const struct model *m, int layer, int head, const struct m
 		p.own[i] = own(m, layer, biases[index].tensor[i]);
 	for (int i = 0; i < T; i++)
 		for (int j = 0; j <= i; j++) {
-			p.query = positions[i];
 			p.distance = reference_distance(scaling, (int)m->options.train_length, T, positions, i, j);
+			/* Where the query stands for this key: in its cache, with sinks. */
+			p.query = p.distance + positions[j];
 			bias[i * T + j] = index < 0 || isnan(p.distance) ? 0 : biases[index].bias(&p);
 		}
 }
