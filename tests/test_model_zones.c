@@ -258,12 +258,18 @@ static void what_is_the_same(void **state)
 
 /* ---- Whole models. ---- */
 
-/* Does it know the length? Other scalings change the model at any. */
+/* Does it begin beyond the trained length? Other scalings change the model at any. */
 static bool goes_by_length(const struct entry *e)
 {
 	const struct method m = method_default(e);
 	const struct scaling *s = scaling_of(&m);
 	return scaling_has_factor(&m) || s->ratio || s->zones || !(s->base || s->frequencies || s->after);
+}
+
+/* Some keys are moved from a distance on that is shorter than the trained length. */
+static bool moves_nearer(const struct entry *e)
+{
+	return !strcmp(e->name, "rerope") || !strcmp(e->name, "dual_chunk");
 }
 
 /* Within the trained length a factor left to itself is 1, and so is dynamic's ratio; beyond it they act. */
@@ -281,7 +287,8 @@ static void within_the_trained_length_auto_is_none(void **state)
 			real *logits = case_logits(&c);
 			bool same = !memcmp(logits, wanted, sizeof *wanted * 2 * (size_t)T * CASE_V);
 			bool none = !strcmp(scaling_at(i)->name, "none");
-			assert_int_equal(same, none || (T <= 16 && goes_by_length(scaling_at(i))));
+			if (same != (none || (T <= 16 && goes_by_length(scaling_at(i)) && !moves_nearer(scaling_at(i)))))
+				fail_msg("%s at %d tokens: %s", scaling_at(i)->name, T, same ? "no change" : "a change");
 			free(wanted);
 			free(logits);
 			case_close(&c);
