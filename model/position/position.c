@@ -9,6 +9,7 @@
 	_(alibi)      \
 	_(rope)       \
 	_(shaw)       \
+	_(transformer_xl) \
 	_(deberta)
 
 #define DECLARE(name) extern const struct position position_##name;
