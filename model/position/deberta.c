@@ -270,9 +270,10 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 		struct relative v = vectors_of(p, t->table, (enum term)term);
 		if (!has(p->method, (enum term)term))
 			continue;
-		relative_sums(p, t, &v, d_logit, v.by_key ? g.k : g.q, v.by_key ? g.k_stride : g.q_stride);
-		relative_vectors_back(p, t, &v, d_logit, v.by_key ? t->k : t->q,
-				      v.by_key ? t->k_stride : t->q_stride, g.table + (v.vectors - t->table));
+		real *d_vectors = g.table + (v.vectors - t->table);
+		struct relative_sums of_q = { g.q, g.q_stride, t->q, t->q_stride, d_vectors },
+				     of_k = { g.k, g.k_stride, t->k, t->k_stride, d_vectors };
+		relative_sums(p, t, &v, d_logit, v.by_key ? of_k : of_q);
 	}
 }
 

@@ -7,7 +7,8 @@
  * to the tile's element (r, j), where x is the tile's rows of some matrix, or, `by_key`, x_j . vector[index(i - j)] of
  * its columns. Products are made of all vectors that a few rows meet; each element then takes the one it needs. */
 struct relative {
-	int (*index)(const struct place *p, double distance); /* of distances 0 or more: 0 .. count - 1 */
+	/* Of distances 0 or more: 0 .. count - 1, never rising, or never falling, with the distance. */
+	int (*index)(const struct place *p, double distance);
 	int count;
 	const real *vectors; /* as relative_table lays them out */
 	bool by_key;
@@ -22,12 +23,15 @@ void relative_table(int count, int D, real *vectors);
 void relative_dots(const struct place *p, const struct tile *t, const struct relative *v, const real *x, int x_stride,
 		   real *to);
 
-/* From weights of the tile's elements: sum[r] += sum over j of weight[r][j] vector (by_key: sum[j], over r), which is
- * also the gradient of x; NULL: not wanted. */
-void relative_sums(const struct place *p, const struct tile *t, const struct relative *v, const real *weight, real *sum,
-		   int sum_stride);
-/* And the gradient of the vectors: += sum of weight[r][j] x_r (x_j). */
-void relative_vectors_back(const struct place *p, const struct tile *t, const struct relative *v, const real *weight,
-			   const real *x, int x_stride, real *d_vectors);
+/* From weights of the tile's elements, which may be gradients of what relative_dots adds. */
+struct relative_sums {
+	real *rows; /* row r (by_key: j) += sum over j (r) of weight[r][j] vector: the gradient of x; NULL: not wanted */
+	int rows_stride;
+	const real *x;
+	int x_stride;
+	real *vectors; /* += sum of weight[r][j] x_r (x_j), the gradient of the vectors; NULL: not wanted */
+};
+void relative_sums(const struct place *p, const struct tile *t, const struct relative *v, const real *weight,
+		   struct relative_sums to);
 
 #endif

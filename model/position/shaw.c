@@ -101,15 +101,15 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 	struct relative keys = vectors_of(p, t->table);
 	(void)raw;
 	tile_scale(t, d_logit);
-	relative_sums(p, t, &keys, d_logit, g.q, g.q_stride);
-	relative_vectors_back(p, t, &keys, d_logit, t->q, t->q_stride, g.table);
+	relative_sums(p, t, &keys, d_logit, (struct relative_sums){ g.q, g.q_stride, t->q, t->q_stride, g.table });
 }
 
 static void values(const struct place *p, const struct tile *t, const real *probability, real *output)
 {
 	struct relative vectors = vectors_of(p, t->table + vectors_reals(p));
 	if (has_values(p))
-		relative_sums(p, t, &vectors, probability, output, t->D);
+		relative_sums(p, t, &vectors, probability,
+			      (struct relative_sums){ .rows = output, .rows_stride = t->D });
 }
 
 static void values_back(const struct place *p, const struct tile *t, const real *probability, const real *d_output,
@@ -119,7 +119,9 @@ static void values_back(const struct place *p, const struct tile *t, const real 
 	if (!has_values(p))
 		return;
 	relative_dots(p, t, &vectors, d_output, d_output_stride, d_probability);
-	relative_vectors_back(p, t, &vectors, probability, d_output, d_output_stride, g.table + vectors_reals(p));
+	relative_sums(p, t, &vectors, probability,
+		      (struct relative_sums){ .x = d_output, .x_stride = d_output_stride,
+					      .vectors = g.table + vectors_reals(p) });
 }
 
 /* Lengths of the vectors [layers] by distance, from the table `values` (0: the keys'). */
