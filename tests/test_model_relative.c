@@ -1,14 +1,17 @@
 #include "tests/model_case.h"
 
 #include "model/base/blas.h"
+#include "model/base/stb.h"
+#include "model/inspect.h"
 #include "model/scores.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* shaw, transformer_xl and deberta against plain loops over inputs without any symmetry, at positions near and far,
- * consecutive or not; the gradients of what other tests do not reach; what they refuse. */
+ * consecutive or not; the gradients of what other tests do not reach; what `inspect` says; what they refuse. */
 
 #ifdef ROPEWALK_DOUBLE
 #define ROUNDING 1e-10
@@ -295,6 +298,140 @@ static void gradients(void **state)
 	check_gradients("transformer_xl", 68, 4, NULL, 9);
 }
 
+/* ---- What `inspect` says. ---- */
+
+static struct report inspected(const struct model_options *o, const struct model *m, int length)
+{
+	struct method none = scaling_named("none");
+	struct inspect_request q = { .options = o, .model = m, .scaling = &none, .length = length };
+	struct report r = { 0 };
+	assert_ok(inspect(&q, &r));
+	return r;
+}
+
+/* A column's numbers, of which there are so many. */
+static const double *column(const struct report *r, const char *name, int count)
+{
+	for (ptrdiff_t t = 0; t < arrlen(r->table); t++)
+		for (ptrdiff_t c = 0; c < arrlen(r->table[t].column); c++) {
+			const struct report_column *found = &r->table[t].column[c];
+			if (!found->name || strcmp(found->name, name))
+				continue;
+			assert_int_equal(r->table[t].rows * (found->width ? found->width : 1), count);
+			return found->value;
+		}
+	fail_msg("no column %s", name);
+	return NULL;
+}
+
+/* A model of width 8, 2 heads and 2 layers, of random numbers. */
+static struct model open_random(const char *encoding, struct model_options *o)
+{
+	struct model m;
+	*o = sized_options(encoding, 8, 2);
+	assert_ok(model_open(o, CASE_V, &m));
+	assert_int_equal(o->layers, 2);
+	fill_normal(5, m.value, m.layout.size);
+	return m;
+}
+
+static const real *tensor_of(const struct model *m, const char *name)
+{
+	const struct parameter *p = layout_find(&m->layout, name);
+	assert_non_null(p);
+	return m->value + p->offset;
+}
+
+static double length_of(const real *x, int n)
+{
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	return sqrt(sum);
+}
+
+static void shaw_inspected(void **state)
+{
+	enum { K = 5, D = 4 };
+	struct model_options o;
+	(void)state;
+	struct model m = open_random("shaw(max_distance=5)", &o);
+	struct report r = inspected(&o, &m, 20);
+	const double *row = column(&r, "rows", K + 1), *keys = column(&r, "key_lengths", 2 * (K + 1)),
+		     *values = column(&r, "value_lengths", 2 * (K + 1));
+	const real *aK = tensor_of(&m, "model.layers.1.self_attn.position.keys"),
+		   *aV = tensor_of(&m, "model.layers.1.self_attn.position.values");
+	for (int distance = 0; distance <= K; distance++) {
+		assert_true(row[distance] == K - distance);
+		assert_close(keys[distance * 2 + 1], length_of(aK + (K - distance) * D, D), 1e-12);
+		assert_close(values[distance * 2 + 1], length_of(aV + (K - distance) * D, D), 1e-12);
+	}
+	report_free(&r);
+	model_close(&m);
+}
+
+/* Of zero queries and keys the logits are the bias by distance alone. */
+static void transformer_xl_inspected(void **state)
+{
+	enum { T = 30, C = 8, H = 2, D = 4 };
+	static double zeros[T * C], v[C], W[C * C], at[T];
+	struct model_options o;
+	(void)state;
+	struct model m = open_random("transformer_xl", &o);
+	struct report r = inspected(&o, &m, T);
+	const double *bias = column(&r, "bias", 2 * H * T), *wave = column(&r, "inv_freq", C / 2);
+	for (int n = 0; n < C; n++)
+		v[n] = (double)tensor_of(&m, "model.position.v")[n];
+	for (int t = 0; t < T; t++)
+		at[t] = t;
+	for (int layer = 0; layer < 2; layer++) {
+		static const char *const name[] = { "model.layers.0.self_attn.position.r_proj",
+						    "model.layers.1.self_attn.position.r_proj" };
+		for (int n = 0; n < C * C; n++)
+			W[n] = (double)tensor_of(&m, name[layer])[n];
+		struct plain p = { .H = H, .T = T, .D = D, .C = C, .positions = at, .q = zeros, .k = zeros,
+				   .own = { zeros, v, W } };
+		for (int n = 0; n < H * T; n++)
+			assert_close(bias[layer * H * T + n], transformer_xl_logit(&p, 0, n / T, n % T, 0), 1e-12);
+	}
+	for (int n = 0; n < C / 2; n++)
+		assert_close(wave[n], pow(10, -n), 1e-15);
+	report_free(&r);
+	model_close(&m);
+}
+
+/* Rows of the table by distance, as upstream has them. */
+static void deberta_inspected(void **state)
+{
+	json_t *root = golden_json("deberta_disentangled");
+	static const char *const label[] = { "deberta(span=3)", "deberta(span=8)", "deberta(buckets=4,max_distance=16)" };
+	(void)state;
+	for (size_t c = 0; c < 3; c++) {
+		const json_t *rows = json_object_get(golden_part(root, c, "expected"), "relative_index");
+		int T = (int)json_array_size(rows), span = (int[]){ 3, 8, 4 }[c];
+		struct model_options o;
+		struct model m = open_random(label[c], &o);
+		struct report r = inspected(&o, &m, T);
+		const double *c2p = column(&r, "c2p_rows", T), *p2c = column(&r, "p2c_rows", T),
+			     *length = column(&r, "row_lengths", 2 * span);
+		for (int distance = 0; distance < T; distance++) {
+			double index = json_at(json_array_get(rows, (size_t)distance), 0) + span;
+			assert_true(c2p[distance] == fmin(index, 2 * span - 1) && p2c[distance] == c2p[distance]);
+		}
+		for (int n = 0; n < 2 * span; n++)
+			assert_close(length[n], length_of(tensor_of(&m, "model.position.table") + n * 8, 8), 1e-12);
+		report_free(&r);
+		model_close(&m);
+	}
+	struct model_options o = sized_options("deberta(span=3,p2c=paper)", 8, 2);
+	struct report r = inspected(&o, NULL, 6);
+	const double *p2c = column(&r, "p2c_rows", 6);
+	for (int distance = 0; distance < 6; distance++)
+		assert_true(p2c[distance] == fmax(3 - distance, 0));
+	report_free(&r);
+	json_decref(root);
+}
+
 /* ---- What they refuse. ---- */
 
 static void refuses(const char *encoding, int width, const char *part)
@@ -323,6 +460,9 @@ int main(void)
 		cmocka_unit_test(short_sequences),
 		cmocka_unit_test(long_sequences),
 		cmocka_unit_test(gradients),
+		cmocka_unit_test(shaw_inspected),
+		cmocka_unit_test(transformer_xl_inspected),
+		cmocka_unit_test(deberta_inspected),
 		cmocka_unit_test(options_without_effect),
 	};
 	struct err e = blas_start(1);
