@@ -95,7 +95,7 @@ static void place_activations(struct transformer *t, struct arena *a)
 	t->x = ARENA_TAKE(a, real, N * C);
 	t->gathered = ARENA_TAKE(a, real, N * C);
 	t->wanted = ARENA_TAKE(a, int32_t, N);
-	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->T * C : 0);
+	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->sequences * (size_t)t->T * C : 0);
 	t->row = ARENA_TAKE(a, int32_t, N);
 	t->row_target = ARENA_TAKE(a, int32_t, N);
 	t->row_best = ARENA_TAKE(a, int32_t, N);
@@ -174,26 +174,64 @@ static void place_scratch(struct transformer *t, struct arena *a)
 	}
 }
 
+static bool decreases(const double *position, int T)
+{
+	for (int t = 1; t < T; t++)
+		if (position[t] < position[t - 1])
+			return true;
+	return false;
+}
+
+static void take_positions(struct transformer *t, const double *given)
+{
+	size_t T = (size_t)t->T, count = (size_t)t->sequences * T;
+	for (size_t i = 0; i < count; i++)
+		t->positions[i] = given ? given[i] : (double)(i % T);
+	t->place.unordered = false;
+	for (size_t s = 0; s < (size_t)t->sequences; s++)
+		t->place.unordered |= decreases(t->positions + s * T, t->T);
+	t->place.positions = t->positions;
+}
+
+/* The zones of each sequence, measured or placed; returns those of the first. */
+static struct zones place_zones(struct transformer *t, struct arena *a)
+{
+	struct zones first = { 0 };
+	for (int s = 0; s < t->sequences; s++) {
+		struct place p = t->positions ? place_of_sequence(t, s) : t->place;
+		struct zones z;
+		scaling_zones(&t->scaling, &t->model->options, &p, a, &z);
+		if (t->zones)
+			t->zones[s] = z;
+		first = s ? first : z;
+	}
+	return first;
+}
+
 /* The whole workspace, measured or placed; returns it when placed. */
 static struct transformer *place(const struct transformer_request *q, const struct method *scaling, struct arena *a)
 {
 	struct transformer measured, *placed = ARENA_TAKE(a, struct transformer, 1), *t = placed ? placed : &measured;
-	*t = (struct transformer){ .model = q->model, .place = place_of(&q->model->options), .B = q->B, .T = q->T,
-				   .gradients = q->gradients };
+	*t = (struct transformer){ .model = q->model, .request = *q, .place = place_of(&q->model->options), .B = q->B,
+				   .T = q->T, .gradients = q->gradients };
 	t->N = (size_t)q->B * (size_t)q->T;
 	t->C = (size_t)t->place.C;
 	t->F = (size_t)q->model->options.hidden;
 	place_chunks(t, a);
 	t->position_reals = q->model->layout.layer[0].position_reals;
-	double *positions = ARENA_TAKE(a, double, (size_t)q->T);
-	for (int i = 0; positions && i < q->T; i++)
-		positions[i] = q->positions ? q->positions[i] : i;
 	t->place.T = q->T;
-	t->place.positions = positions;
-	scaling_zones(scaling, &q->model->options, &t->place, a, &t->zones);
-	struct attention_request attention = { .place = &t->place, .zones = &t->zones, .B = q->B,
-					       .threads = threads_count(), .layers = t->place.layers,
-					       .gradients = q->gradients };
+	t->scaling = *scaling;
+	t->sequences = q->each ? q->B : 1;
+	t->positions = ARENA_TAKE(a, double, (size_t)t->sequences * (size_t)q->T);
+	t->zones = ARENA_TAKE(a, struct zones, (size_t)t->sequences);
+	t->zone_memory = *a;
+	if (t->positions)
+		take_positions(t, q->positions);
+	struct zones first = place_zones(t, a);
+	struct attention_request attention = { .place = &t->place, .zones = t->zones ? t->zones : &first, .B = q->B,
+					       .pairs = q->pairs, .threads = threads_count(),
+					       .layers = t->place.layers, .each = q->each,
+					       .ssmax = q->model->options.ssmax, .gradients = q->gradients };
 	t->attention = attention_place(&attention, a);
 	place_activations(t, a);
 	place_matrices(t, a);
@@ -203,17 +241,31 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	return placed;
 }
 
+/* position [sequences][T]; NULL: 0 .. T - 1. */
+static struct err check_positions(const struct model_options *o, const struct method *scaling, const double *position,
+				  int sequences, int T)
+{
+	struct place p = place_of(o);
+	double largest = position ? position[0] : T - 1;
+	for (size_t i = 0; position && i < (size_t)sequences * (size_t)T; i++)
+		largest = position[i] > largest ? position[i] : largest;
+	for (int s = 0; position && s < sequences && !p.position->any_order; s++)
+		if (decreases(position + (size_t)s * (size_t)T, T))
+			return err_usage("Use rope, learned or sinusoidal.",
+					 "positions: they decrease along a sequence, which %s does not take",
+					 o->encoding.entry->name);
+	if (p.position->reach)
+		TRY(p.position->reach(&p, largest));
+	return scaling_check(scaling, o, largest + 1);
+}
+
 static struct err check(const struct transformer_request *q, const struct method *scaling)
 {
-	struct place p = place_of(&q->model->options);
-	double largest = q->positions ? q->positions[q->T - 1] : q->T - 1;
 	if ((int64_t)q->B * q->T > INT32_MAX)
 		return err_usage("Choose a smaller batch or length.",
 				 "a batch of %d sequences of %d tokens is too large: together they may have %d", q->B,
 				 q->T, INT32_MAX);
-	if (p.position->reach)
-		TRY(p.position->reach(&p, largest));
-	return scaling_check(scaling, &q->model->options, largest + 1);
+	return check_positions(&q->model->options, scaling, q->positions, q->each ? q->B : 1, q->T);
 }
 
 static struct method scaling_or_none(const struct transformer_request *q)
@@ -221,13 +273,18 @@ static struct method scaling_or_none(const struct transformer_request *q)
 	return q->scaling ? *q->scaling : method_default(scaling_at(0));
 }
 
+/* Chunks are cut anew for each length, so the longest need not take the most. */
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes)
 {
 	struct method scaling = scaling_or_none(request);
-	struct arena measure = { 0 };
+	struct transformer_request q = *request;
 	TRY(check(request, &scaling));
-	place(request, &scaling, &measure);
-	*bytes = measure.used;
+	*bytes = 0;
+	for (q.T = q.T_least ? q.T_least : q.T; q.T <= request->T; q.T++) {
+		struct arena measure = { 0 };
+		place(&q, &scaling, &measure);
+		*bytes = measure.used > *bytes ? measure.used : *bytes;
+	}
 	return OK;
 }
 
@@ -241,6 +298,33 @@ struct err transformer_open(const struct transformer_request *request, struct tr
 	TRY(arena_reserve(&memory, bytes, "the batch"));
 	*out = place(request, &scaling, &memory);
 	(*out)->memory = memory;
+	return OK;
+}
+
+struct err transformer_move(struct transformer *t, const double *positions)
+{
+	struct arena memory = t->zone_memory;
+	TRY(check_positions(&t->model->options, &t->scaling, positions, t->sequences, t->T));
+	take_positions(t, positions);
+	place_zones(t, &memory);
+	attention_moved(t->attention);
+	return OK;
+}
+
+struct err transformer_resize(struct transformer *t, int T, const double *positions)
+{
+	struct transformer_request opened = t->request, q = opened;
+	struct method scaling = t->scaling;
+	struct arena memory = t->memory;
+	BUG_IF(!q.T_least || T < q.T_least || T > q.T, "a transformer of %d to %d tokens resized to %d", q.T_least, q.T,
+	       T);
+	q.T = T;
+	q.positions = positions;
+	TRY(check(&q, &scaling));
+	memory.used = 0;
+	t = place(&q, &scaling, &memory);
+	t->memory = memory;
+	t->request = opened;
 	return OK;
 }
 

@@ -2,6 +2,20 @@
 
 #include <math.h>
 
+/* Longer tables are for longer sequences alone. */
+#define SPAN 2048
+
+size_t distance_span(const struct place *p)
+{
+	int span = p->train_length < SPAN / 32 ? 32 * p->train_length : SPAN;
+	return (size_t)(p->T > span ? p->T : span);
+}
+
+int distance_place(size_t span, double distance)
+{
+	return distance >= 0 && distance < (double)span && distance == floor(distance) ? (int)distance : -1;
+}
+
 static double distance(const struct tile *t, int r, int j)
 {
 	return t->query_positions[r] - t->key_positions[j];
@@ -26,14 +40,19 @@ bool distance_line(const struct tile *t, struct distance_line *line)
 		int count = (int)before + t->columns;
 		line->count = count > line->count ? count : line->count;
 	}
-	double seen = floor(line->greatest) + 1;
-	line->seen = seen < line->count ? (int)seen : line->count;
 	return true;
 }
 
-int distance_line_start(const struct tile *t, int r)
+int distance_line_row(const struct tile *t, int r)
 {
 	return (int)(t->query_positions[t->rows - 1] - t->query_positions[r]);
+}
+
+/* Those behind the last at 0 are of keys that no row sees. */
+int distance_line_seen(const struct distance_line *line)
+{
+	double seen = floor(line->greatest) + 1;
+	return seen < line->count ? (int)seen : line->count;
 }
 
 static void add_row(int n, real scale, const real *restrict bias, real *restrict logit)
@@ -53,10 +72,11 @@ void distance_bias(const struct place *p, const struct tile *t, distance_bias_at
 				logits[j] = logits[j] * t->scale + bias(p, t, own, distance(t, r, j));
 		return;
 	}
-	for (int i = 0; i < line.seen; i++)
+	int seen = distance_line_seen(&line);
+	for (int i = 0; i < seen; i++)
 		at[i] = bias(p, t, own, line.greatest - i);
 	for (int r = 0; r < t->rows; r++, logits += TILE_STRIDE)
-		add_row(t->high[r] - t->low[r], t->scale, at + distance_line_start(t, r) + t->low[r], logits + t->low[r]);
+		add_row(t->high[r] - t->low[r], t->scale, at + distance_line_row(t, r) + t->low[r], logits + t->low[r]);
 }
 
 static void add_row_back(int n, real scale, real *restrict d_logit, double *restrict sum)
@@ -90,10 +110,12 @@ void distance_bias_back(const struct place *p, const struct tile *t, distance_bi
 		tile_scale(t, d_logits);
 		return;
 	}
-	for (int i = 0; i < line.seen; i++)
+	int seen = distance_line_seen(&line);
+	for (int i = 0; i < seen; i++)
 		sum[i] = 0;
 	for (int r = 0; r < t->rows; r++, d_logits += TILE_STRIDE)
-		add_row_back(t->high[r] - t->low[r], t->scale, d_logits + t->low[r], sum + distance_line_start(t, r) + t->low[r]);
-	for (int i = 0; i < line.seen; i++)
+		add_row_back(t->high[r] - t->low[r], t->scale, d_logits + t->low[r],
+			     sum + distance_line_row(t, r) + t->low[r]);
+	for (int i = 0; i < seen; i++)
 		back(p, t, line.greatest - i, sum[i], g);
 }

@@ -40,9 +40,10 @@ static void work_of(const struct place *p, const struct tile *t, const struct re
 	w->t = t;
 	w->v = v;
 	w->line = distance_line(t, &line);
-	for (int i = w->line ? line.seen - 1 : -1; i >= 0; i--) {
+	int seen = w->line ? distance_line_seen(&line) : 0;
+	for (int i = seen - 1; i >= 0; i--) {
 		w->at[i] = v->index(p, line.greatest - i);
-		w->until[i] = i + 1 < line.seen && w->at[i + 1] == w->at[i] ? w->until[i + 1] : i + 1;
+		w->until[i] = i + 1 < seen && w->at[i + 1] == w->at[i] ? w->until[i + 1] : i + 1;
 	}
 }
 
@@ -78,7 +79,7 @@ static struct row row_at(const struct work *w, const struct part *part, int r, i
 	if (row.from >= row.to)
 		row.from = row.to = part->column;
 	if (w->line)
-		row.at = w->at + distance_line_start(t, r);
+		row.at = w->at + distance_line_row(t, r);
 	for (int j = row.from; !w->line && j < row.to; j++)
 		buffer[j] = w->v->index(w->p, t->query_positions[r] - t->key_positions[j]);
 	return row;
