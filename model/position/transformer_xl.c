@@ -312,6 +312,7 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 static void add_bias(const struct place *p, const struct place_parameters *own, int h, double *bias)
 {
 	const real *v = own->shared + (p->H + h) * p->D, *W = own->layer + h * p->D * p->C;
+	memset(bias, 0, (size_t)p->T * sizeof *bias);
 	for (int m = 0; m < p->C / 2; m++) {
 		double w = pow(10000, -2.0 * m / p->C), sines = 0, cosines = 0;
 		for (int d = 0; d < p->D; d++) {
