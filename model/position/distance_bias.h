@@ -36,4 +36,7 @@ bool distance_line(const struct tile *t, struct distance_line *line);
 int distance_line_row(const struct tile *t, int r);
 int distance_line_seen(const struct distance_line *line);
 
+/* Multiplies what is seen of a tile by its scale. */
+void tile_scale(const struct tile *t, real *logits);
+
 #endif

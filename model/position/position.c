@@ -11,6 +11,9 @@
 	_(kerple)     \
 	_(fire)       \
 	_(sandwich)   \
+	_(shaw)       \
+	_(transformer_xl) \
+	_(deberta)    \
 	_(rope)
 
 #define DECLARE(name) extern const struct position position_##name;
