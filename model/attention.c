@@ -114,6 +114,8 @@ void attention_head_forward(const struct attention *a, const struct attention_la
 	struct attention_head head = attention_head(a, l, index, thread);
 	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION);
+	if (a->group == 0 && a->place->position->gates_ready)
+		a->place->position->gates_ready(a->place, head.gate, a->H * a->gate_reals);
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
@@ -155,6 +157,8 @@ void attention_head_backward(const struct attention *a, const struct attention_l
 	if (!centred)
 		attention_leave_keys(&head, 0);
 	attention_leave_values(&head);
+	if (a->group + a->together == a->zones->count && a->place->position->gates_ready_back)
+		a->place->position->gates_ready_back(a->place, head.gate, head.d_gate, a->H * a->gate_reals);
 }
 
 struct job {

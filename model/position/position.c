@@ -26,6 +26,8 @@ void position_verify(const struct position *p)
 	const char *name = p->entry.name;
 	BUG_IF(!p->embed != !p->embed_back, "%s: embed and embed_back come together", name);
 	BUG_IF(!p->gate != !p->gate_back, "%s: gate and gate_back come together", name);
+	BUG_IF(!p->gates_ready != !p->gates_ready_back, "%s: gates_ready and gates_ready_back come together", name);
+	BUG_IF(p->gates_ready && !p->gate, "%s: gates_ready is for gates", name);
 	BUG_IF(!p->gate != !p->gate_reals, "%s: gate and gate_reals come together", name);
 	BUG_IF(!p->rotate != !p->rotate_back, "%s: rotate and rotate_back come together", name);
 	BUG_IF(!p->logits != !p->logits_back, "%s: logits and logits_back come together", name);

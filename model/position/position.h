@@ -122,6 +122,11 @@ struct position {
 	void (*gate)(const struct place *p, struct place_parameters own, int rows, const real *x, real *gate);
 	void (*gate_back)(const struct place *p, struct place_parameters own, int rows, const real *x, const real *gate,
 			  const real *d_gate, real *d_x, struct place_gradients to);
+	/* Once all gates of a sequence are made, for each head: completes its gates [T][gate_reals], `stride` apart, by
+	 * what goes along the sequence (sums). Backward, when all tiles have added to d_gate: completes that, for
+	 * gate_back. May be NULL. */
+	void (*gates_ready)(const struct place *p, real *gate, int stride);
+	void (*gates_ready_back)(const struct place *p, const real *gate, real *d_gate, int stride);
 
 	/* Base of its fixed inverse frequencies; such an encoding takes RoPE scalings (scaling.h). NULL: takes none. */
 	double (*rope_theta)(const struct place *p);
