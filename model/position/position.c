@@ -7,7 +7,8 @@
 	_(learned)    \
 	_(t5)         \
 	_(alibi)      \
-	_(rope)
+	_(rope)       \
+	_(fox)
 
 #define DECLARE(name) extern const struct position position_##name;
 ENCODINGS(DECLARE)
