@@ -108,6 +108,24 @@ void attention_prepare(struct attention *a, const struct attention_layer *l)
 	enter_group(a, 0);
 }
 
+/* Where the block of queries that begins with `first` ends. */
+static int block_end(const struct attention *a, int first)
+{
+	const struct zone *z = &a->zones->zone[a->group];
+	const struct position *position = a->place->position;
+	int last = first + QUERY_BLOCK < z->end ? first + QUERY_BLOCK : z->end;
+	if (!position->centred_span)
+		return last;
+	double most = position->centred_span(a->place);
+	for (int zone = 0; zone < a->together; zone++) {
+		const double *at = z[zone].query_position + (first - z->begin);
+		for (int i = 1; i < last - first; i++)
+			if (at[i] - at[0] > most)
+				last = first + i;
+	}
+	return last;
+}
+
 void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread)
 {
 	const struct zone *z = &a->zones->zone[a->group];
@@ -119,8 +137,10 @@ void attention_head_forward(const struct attention *a, const struct attention_la
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
-	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
-		attention_rows(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+	for (int i = z->begin, end; i < z->end; i = end) {
+		end = block_end(a, i);
+		attention_rows(&head, i, end);
+	}
 }
 
 static void clear_head(const struct attention_head *h)
@@ -152,8 +172,10 @@ void attention_head_backward(const struct attention *a, const struct attention_l
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head, 0);
-	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
-		attention_rows_back(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+	for (int i = z->begin, end; i < z->end; i = end) {
+		end = block_end(a, i);
+		attention_rows_back(&head, i, end);
+	}
 	if (!centred)
 		attention_leave_keys(&head, 0);
 	attention_leave_values(&head);

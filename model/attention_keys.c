@@ -97,7 +97,7 @@ struct rotation attention_rotation(const struct attention_head *h, int zone, enu
 	const struct zone *z = &a->zones->zone[a->group + zone];
 	size_t F = (size_t)a->D / 2, at = ((size_t)(2 * zone + (int)side) * (size_t)a->T + (size_t)first) * F;
 	return (struct rotation){
-		.rows = rows, .D = a->D, .head = h->head, .side = side,
+		.place = a->place, .rows = rows, .D = a->D, .head = h->head, .side = side,
 		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
 		.centre = centre, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
 		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,

@@ -32,6 +32,7 @@ void position_verify(const struct position *p)
 	BUG_IF(!p->gate != !p->gate_reals, "%s: gate and gate_reals come together", name);
 	BUG_IF(!p->rotate != !p->rotate_back, "%s: rotate and rotate_back come together", name);
 	BUG_IF(!p->logits != !p->logits_back, "%s: logits and logits_back come together", name);
+	BUG_IF((p->centred || p->centred_span) && !(p->rotate && p->centred), "%s: centred is for rotate", name);
 	BUG_IF(!p->values != !p->values_back, "%s: values and values_back come together", name);
 	BUG_IF(!p->prepare != !p->prepare_back, "%s: prepare and prepare_back come together", name);
 	BUG_IF(!p->prepare != !(p->table_reals || p->prepares_inv_freq), "%s: prepare has something to make", name);

@@ -39,6 +39,7 @@ struct prepared {
 /* Rows of one head's queries or keys to rotate. */
 enum side { SIDE_QUERY, SIDE_KEY };
 struct rotation {
+	const struct place *place;
 	int rows, D, head;
 	enum side side;
 	const double *positions; /* [rows] under the zone's map */
@@ -133,7 +134,9 @@ struct position {
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
 	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query
-			 block */
+			 block, */
+	double (*centred_span)(const struct place *p); /* and blocks are cut so that their positions span no more; NULL:
+							  anything */
 	void (*rotate)(const struct rotation *r, const real *from, int from_stride, real *to);
 	void (*rotate_back)(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 			    int d_from_stride, struct rotation_gradient g);
