@@ -8,7 +8,8 @@
 	_(t5)         \
 	_(alibi)      \
 	_(rope)       \
-	_(fox)
+	_(fox)        \
+	_(xpos)
 
 #define DECLARE(name) extern const struct position position_##name;
 ENCODINGS(DECLARE)
