@@ -9,7 +9,8 @@
 	_(alibi)      \
 	_(rope)       \
 	_(fox)        \
-	_(xpos)
+	_(xpos)       \
+	_(cope)
 
 #define DECLARE(name) extern const struct position position_##name;
 ENCODINGS(DECLARE)
