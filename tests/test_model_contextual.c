@@ -143,9 +143,9 @@ static void cope_golden(void **state)
 }
 
 /* q_i.e(position) */
-static double contextual_term(const struct layer_case *c, int head, int i, int npos, double position)
+static double contextual_term(const struct layer_case *c, const real *table, int head, int i, int npos, double position)
 {
-	const real *table = layer_tensor(c, "table"), *q = c->q + (head * c->T + i) * c->D;
+	const real *q = c->q + (head * c->T + i) * c->D;
 	double p = fmin(position, npos - 1), share = p - floor(p), sum = 0;
 	const real *lower = table + (int)floor(p) * c->D, *upper = table + (int)ceil(p) * c->D;
 	for (int d = 0; d < c->D; d++)
@@ -157,6 +157,7 @@ static double contextual_term(const struct layer_case *c, int head, int i, int n
 static void check_cope(const struct layer_case *c, const struct sight *s, bool scaled, bool divide, int npos)
 {
 	double root = sqrt(c->D);
+	const real *table = layer_tensor(c, "table");
 	for (int head = 0; head < c->H; head++)
 		for (int i = 0; i < c->T; i++) {
 			double position = 0;
@@ -167,7 +168,7 @@ static void check_cope(const struct layer_case *c, const struct sight *s, bool s
 				}
 				double product = layer_product(c, head, i, j);
 				position += 1 / (1 + exp(-product / (scaled ? root : 1)));
-				double z = contextual_term(c, head, i, npos, position);
+				double z = contextual_term(c, table, head, i, npos, position);
 				layer_check(c, head, i, j, divide ? (product + z) / root : product / root + z, CLOSE);
 			}
 		}
