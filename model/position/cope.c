@@ -93,7 +93,6 @@ struct walk {
 	const real *q;
 	int npos, lower, upper;
 	double share; /* of the upper one */
-	bool moves;   /* it is not held by the end of the table */
 	double at_lower, at_upper, d_lower, d_upper;
 };
 
@@ -120,8 +119,7 @@ static void look(struct walk *w, int lower, int upper)
 static bool walk_to(struct walk *w, double position, int *lower, int *upper)
 {
 	double last = w->npos - 1;
-	w->moves = position < last;
-	position = w->moves ? position : last;
+	position = position < last ? position : last;
 	*lower = (int)position;
 	*upper = *lower + 1 < w->npos ? *lower + 1 : *lower;
 	w->share = position - *lower;
@@ -159,7 +157,8 @@ static void leave(struct walk *w, int lower, int upper, real *d_q, struct tile_g
 		pass(w, w->upper, d_upper, d_q, g);
 }
 
-/* d is the gradient of term(position); returns that of the position. */
+/* d is the gradient of term(position); returns that of the position: 0 at the end of the table, where both rows are one.
+ */
 static double term_back(struct walk *w, double position, double d, real *d_q, struct tile_gradient g)
 {
 	int lower, upper;
@@ -169,7 +168,7 @@ static double term_back(struct walk *w, double position, double d, real *d_q, st
 	}
 	w->d_lower += (1 - w->share) * d;
 	w->d_upper += w->share * d;
-	return w->moves ? d * (w->at_upper - w->at_lower) : 0;
+	return d * (w->at_upper - w->at_lower);
 }
 
 static real gate_scale(const struct place *p, const struct tile *t)
