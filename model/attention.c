@@ -14,16 +14,18 @@ struct attention *attention_place(const struct attention_request *q, struct aren
 {
 	struct attention measured, *placed = ARENA_TAKE(arena, struct attention, 1), *a = placed ? placed : &measured;
 	attention_shape(a, q);
-	size_t F = a->rotates ? (size_t)a->D / 2 : 0, T = (size_t)a->T, jobs = (size_t)a->B * (size_t)a->H;
-	size_t sides = 2 * (size_t)q->zones->together, layers = (size_t)q->layers;
-	a->cosine = ARENA_TAKE(arena, real, sides * T * F);
-	a->sine = ARENA_TAKE(arena, real, sides * T * F);
+	size_t F = (size_t)a->F, jobs = (size_t)a->B * (size_t)a->H, layers = (size_t)q->layers;
+	place_pair_sets(q->place, q->pairs, arena, &a->pairs);
+	size_t angles = attention_angles(a, a->sequences, 0, 0, SIDE_QUERY);
+	a->cosine = ARENA_TAKE(arena, real, angles);
+	a->sine = ARENA_TAKE(arena, real, angles);
 	a->table = ARENA_TAKE(arena, real, layers * (size_t)a->H * a->table_reals);
 	if (q->gradients) {
 		a->table_slot = ARENA_TAKE(arena, real, layers * jobs * a->table_reals);
 		a->d_table = ARENA_TAKE(arena, real, (size_t)a->H * a->table_reals);
 		a->frequency_slot = ARENA_TAKE(arena, double, a->learns_frequencies ? jobs * (F + 1) : 0);
 		a->d_frequency = ARENA_TAKE(arena, double, a->learns_frequencies ? F + 1 : 0);
+		a->ssmax_slot = ARENA_TAKE(arena, double, a->ssmax ? layers * jobs : 0);
 	}
 	a->thread = ARENA_TAKE(arena, struct attention_thread, (size_t)q->threads);
 	for (int t = 0; t < q->threads; t++) {
@@ -35,31 +37,56 @@ struct attention *attention_place(const struct attention_request *q, struct aren
 	return placed;
 }
 
-/* One piece of a zone's cosines and sines: positions first .. last - 1 of one side. */
-static void make_angles(const struct zone *z, int F, const double *position, int first, int last, real *cosine,
-			real *sine)
+/* A pair's frequency and what its cosine and sine are multiplied by. */
+struct turn {
+	double inv_freq, factor;
+};
+
+static struct turn turn_of(const struct attention *a, const struct zone *z, int set, int m)
 {
-	for (int i = first; i < last; i++)
-		for (int m = 0; m < F; m++) {
-			double angle = position[i] * z->inv_freq[m];
-			cosine[(size_t)i * (size_t)F + (size_t)m] = (real)(z->attention_factor * cos(angle));
-			sine[(size_t)i * (size_t)F + (size_t)m] = (real)(z->attention_factor * sin(angle));
+	switch ((enum pair_kind)a->pairs.kind[(size_t)set * (size_t)a->F + (size_t)m]) {
+	case PAIR_SCALED:
+		return (struct turn){ z->inv_freq[m], z->attention_factor };
+	case PAIR_TRAINED:
+		return (struct turn){ a->pairs.trained[m], 1 };
+	case PAIR_STILL:
+		return (struct turn){ 0, 1 };
+	case PAIR_REMOVED:
+		break;
+	}
+	return (struct turn){ 0, 0 };
+}
+
+/* One piece of a zone's cosines and sines: positions first .. last - 1 of one side. */
+static void make_angles(const struct attention *a, const struct zone *z, int set, const double *position, int first,
+			int last, size_t at)
+{
+	for (int m = 0; m < a->F; m++) {
+		struct turn turn = turn_of(a, z, set, m);
+		for (int i = first; i < last; i++) {
+			double angle = position[i] * turn.inv_freq;
+			size_t item = at + (size_t)i * (size_t)a->F + (size_t)m;
+			a->cosine[item] = (real)(turn.factor * cos(angle));
+			a->sine[item] = (real)(turn.factor * sin(angle));
 		}
+	}
 }
 
 static void angle_job(int index, int thread, void *data)
 {
-	struct attention *a = data;
-	int chunks = (a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK, F = a->D / 2;
-	int side = index / chunks, first = index % chunks * ANGLE_CHUNK, last = first + ANGLE_CHUNK;
-	const struct zone *z = &a->zones->zone[a->group + side / 2];
-	size_t at = (size_t)side * (size_t)a->T * (size_t)F;
-	bool query = side % 2 == SIDE_QUERY;
+	const struct attention *a = data;
+	int chunks = (a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK, first = index % chunks * ANGLE_CHUNK;
+	int last = first + ANGLE_CHUNK, side = index / chunks % 2, zone = index / chunks / 2 % a->together;
+	int set = index / chunks / 2 / a->together % a->pairs.count;
+	int sequence = index / chunks / 2 / a->together / a->pairs.count;
+	const struct zone *z = &a->zones[sequence].zone[a->group + zone];
+	bool query = side == SIDE_QUERY;
 	int count = query ? z->end - z->begin : z->end;
 	(void)thread;
 	if (last > count)
 		last = count;
-	make_angles(z, F, query ? z->query_position : z->key_position, first, last, a->cosine + at, a->sine + at);
+	make_angles(a, z, set, query ? z->query_position : z->key_position, first, last,
+		    attention_angles(a, sequence, set, zone, (enum side)side));
 }
 
 /* Makes the angles of the zones group .. group + together - 1 unless they are there already. */
@@ -74,8 +101,14 @@ static void enter_group(struct attention *a, int group)
 	a->together = together;
 	if (!a->rotates || fresh)
 		return;
-	threads_each(2 * together * ((a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK), angle_job, a);
+	threads_each(a->sequences * a->pairs.count * 2 * together * ((a->T + ANGLE_CHUNK - 1) / ANGLE_CHUNK),
+		     angle_job, a);
 	a->angles_of = group;
+}
+
+void attention_moved(struct attention *a)
+{
+	a->angles_of = -1;
 }
 
 bool attention_in_parts(const struct attention *a)
@@ -85,11 +118,11 @@ bool attention_in_parts(const struct attention *a)
 
 static struct prepared prepared_of(struct attention *a, const struct attention_layer *l)
 {
-	struct zone *z = &a->zones->zone[0];
+	const struct zone *z = &a->zones->zone[0];
 	struct prepared to = { .table = a->table + (size_t)l->index * (size_t)a->H * a->table_reals };
 	if (a->learns_frequencies) {
 		to.inv_freq = z->inv_freq;
-		to.attention_factor = &z->attention_factor;
+		to.attention_factor = &a->zones->zone[0].attention_factor;
 	}
 	return to;
 }
@@ -99,6 +132,12 @@ static void make_table(struct attention *a, const struct attention_layer *l)
 	struct prepared to = prepared_of(a, l);
 	if (a->place->position->prepare)
 		a->place->position->prepare(a->place, l->own, &to);
+	/* What it learned is for every zone. */
+	for (int s = 0; a->learns_frequencies && s < a->sequences; s++)
+		for (struct zone *z = a->zones[s].zone; z < a->zones[s].zone + a->zones[s].count; z++) {
+			memmove(z->inv_freq, to.inv_freq, (size_t)a->F * sizeof *z->inv_freq);
+			z->attention_factor = *to.attention_factor;
+		}
 }
 
 void attention_prepare(struct attention *a, const struct attention_layer *l)
@@ -109,15 +148,15 @@ void attention_prepare(struct attention *a, const struct attention_layer *l)
 }
 
 /* Where the block of queries that begins with `first` ends. */
-static int block_end(const struct attention *a, int first)
+static int block_end(const struct attention_head *h, int first)
 {
-	const struct zone *z = &a->zones->zone[a->group];
-	const struct position *position = a->place->position;
+	const struct zone *z = h->zone;
+	const struct position *position = h->a->place->position;
 	int last = first + QUERY_BLOCK < z->end ? first + QUERY_BLOCK : z->end;
 	if (!position->centred_span)
 		return last;
-	double most = position->centred_span(a->place);
-	for (int zone = 0; zone < a->together; zone++) {
+	double most = position->centred_span(h->a->place);
+	for (int zone = 0; zone < h->a->together; zone++) {
 		const double *at = z[zone].query_position + (first - z->begin);
 		for (int i = 1; i < last - first; i++)
 			if (at[i] - at[0] > most)
@@ -128,17 +167,17 @@ static int block_end(const struct attention *a, int first)
 
 void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread)
 {
-	const struct zone *z = &a->zones->zone[a->group];
 	struct attention_head head = attention_head(a, l, index, thread);
+	const struct zone *z = head.zone;
 	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION);
 	if (a->group == 0 && a->place->position->gates_ready)
 		a->place->position->gates_ready(a->place, head.gate, a->H * a->gate_reals);
 	attention_enter_values(&head);
 	if (!centred)
-		attention_enter_keys(&head, 0);
+		attention_enter_keys(&head);
 	for (int i = z->begin, end; i < z->end; i = end) {
-		end = block_end(a, i);
+		end = block_end(&head, i);
 		attention_rows(&head, i, end);
 	}
 }
@@ -156,14 +195,16 @@ static void clear_head(const struct attention_head *h)
 	if (a->table_reals)
 		memset(h->d_table, 0, a->table_reals * sizeof(real));
 	if (a->learns_frequencies)
-		memset(h->d_frequency, 0, (D / 2 + 1) * sizeof(double));
+		memset(h->d_frequency, 0, (size_t)(a->F + 1) * sizeof(double));
+	if (a->ssmax)
+		*h->d_ssmax = 0;
 }
 
 void attention_head_backward(const struct attention *a, const struct attention_layer *l, struct attention_gradients g,
 			     int index, int thread)
 {
-	const struct zone *z = &a->zones->zone[a->group];
 	struct attention_head head = attention_head(a, l, index, thread);
+	const struct zone *z = head.zone;
 	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION_BACK);
 	attention_head_gradients(&head, l, g, index);
@@ -171,13 +212,13 @@ void attention_head_backward(const struct attention *a, const struct attention_l
 		clear_head(&head);
 	attention_enter_values(&head);
 	if (!centred)
-		attention_enter_keys(&head, 0);
+		attention_enter_keys(&head);
 	for (int i = z->begin, end; i < z->end; i = end) {
-		end = block_end(a, i);
+		end = block_end(&head, i);
 		attention_rows_back(&head, i, end);
 	}
 	if (!centred)
-		attention_leave_keys(&head, 0);
+		attention_leave_keys(&head);
 	attention_leave_values(&head);
 	if (a->group + a->together == a->zones->count && a->place->position->gates_ready_back)
 		a->place->position->gates_ready_back(a->place, head.gate, head.d_gate, a->H * a->gate_reals);
@@ -220,7 +261,7 @@ void attention_forward(struct attention *a, const struct attention_layer *l)
 /* Sums the private slots over sequences, in order. */
 static void sum_slots(struct attention *a, int layer)
 {
-	size_t H = (size_t)a->H, R = a->table_reals, F = a->learns_frequencies ? (size_t)a->D / 2 + 1 : 0;
+	size_t H = (size_t)a->H, R = a->table_reals, F = a->learns_frequencies ? (size_t)a->F + 1 : 0;
 	const real *slot = a->table_slot + (size_t)layer * (size_t)a->B * H * R;
 	for (size_t h = 0; h < H; h++)
 		for (size_t r = 0; r < R; r++) {
@@ -236,22 +277,37 @@ static void sum_slots(struct attention *a, int layer)
 	}
 }
 
-void attention_finish(struct attention *a, const struct attention_layer *l, struct place_gradients own)
+/* Of each head, its slots over sequences, in order. */
+static void sum_ssmax(const struct attention *a, int layer, real *d_ssmax)
+{
+	size_t H = (size_t)a->H;
+	const double *slot = a->ssmax_slot + (size_t)layer * (size_t)a->B * H;
+	for (size_t h = 0; h < H; h++) {
+		double sum = 0;
+		for (size_t b = 0; b < (size_t)a->B; b++)
+			sum += slot[b * H + h];
+		d_ssmax[h] = (real)sum;
+	}
+}
+
+void attention_finish(struct attention *a, const struct attention_layer *l, struct attention_parameters to)
 {
 	const struct position *position = a->place->position;
 	struct prepared made = prepared_of(a, l);
+	if (a->ssmax)
+		sum_ssmax(a, l->index, to.ssmax);
 	if (!position->prepare_back)
 		return;
 	sum_slots(a, l->index);
 	position->prepare_back(a->place, l->own, &made, a->d_table, a->d_frequency,
-			       a->learns_frequencies ? a->d_frequency[a->D / 2] : 0, own);
+			       a->learns_frequencies ? a->d_frequency[a->F] : 0, to.own);
 }
 
 void attention_backward(struct attention *a, const struct attention_layer *l, struct attention_gradients g,
-			struct place_gradients own)
+			struct attention_parameters to)
 {
 	struct job job = { .a = a, .l = l, .g = g };
 	make_table(a, l);
 	each_group(&job, backward_job);
-	attention_finish(a, l, own);
+	attention_finish(a, l, to);
 }

@@ -1,7 +1,7 @@
 #ifndef ROPEWALK_ATTENTION_H
 #define ROPEWALK_ATTENTION_H
 
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 /* Causal attention that streams: for each (sequence, head), blocks of queries by blocks of keys, with a running softmax
  * (Milakov and Gimelshein 2018, 1805.02867; Dao et al. 2022, 2205.14135, algorithm 1), so nothing of size T x T exists.
@@ -14,19 +14,26 @@ struct attention; /* scratch and shapes; one serves all layers */
 
 struct attention_request {
 	const struct place *place; /* T and positions set; must outlive the attention, as must the zones */
-	const struct zones *zones;
+	const struct zones *zones; /* [1], or with `each` one a sequence, alike in their intervals */
+	const struct pair_sets *pairs; /* NULL: all scaled */
 	int B, threads;
 	int layers; /* that are at work at once */
+	bool each;  /* sequences differ in their positions */
+	bool ssmax; /* see struct attention_layer */
 	bool gradients;
 };
 
 /* Places the scratch in the arena; NULL while measuring. */
 struct attention *attention_place(const struct attention_request *request, struct arena *a);
 
+/* To be called when the zones have changed: their positions or frequencies, not their intervals. */
+void attention_moved(struct attention *a);
+
 /* One layer's arrays. N = B T. */
 struct attention_layer {
 	int index; /* 0 .. layers - 1 */
 	const struct place_parameters own; /* the encoding's parameters */
+	const real *ssmax; /* [H] s: query i is multiplied by s ln(i + 1) (Nakanishi 2025, 2501.19399, equation 3) */
 	const real *qkv;  /* [N][3C] as projected, not rotated */
 	real *gate;       /* [N][H][gate_reals] as `gate` makes them; the forward pass completes them (gates_ready) */
 	real *output;     /* [N][C] */
@@ -43,11 +50,17 @@ struct attention_gradients {
 	real *d_qkv, *d_gate;
 };
 
-/* A whole layer: makes its table (`prepare`), then the output. Backward also adds to the encoding's parameter
- * gradients. Not inside a parallel region. */
+/* The gradients of a layer's parameters: those of the encoding are added to, `ssmax` [H] is overwritten. */
+struct attention_parameters {
+	struct place_gradients own;
+	real *ssmax;
+};
+
+/* A whole layer: makes its table (`prepare`), then the output. Backward also makes the parameters' gradients. Not inside
+ * a parallel region. */
 void attention_forward(struct attention *a, const struct attention_layer *l);
 void attention_backward(struct attention *a, const struct attention_layer *l, struct attention_gradients g,
-			struct place_gradients own);
+			struct attention_parameters to);
 
 /* The same in parts, for who takes some sequences through all layers: makes the layer's table; then, inside a parallel
  * region, each head `index` = b H + h in any order; after all of the backward pass, the parameter gradients. Only where
@@ -57,6 +70,6 @@ void attention_prepare(struct attention *a, const struct attention_layer *l);
 void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread);
 void attention_head_backward(const struct attention *a, const struct attention_layer *l, struct attention_gradients g,
 			     int index, int thread);
-void attention_finish(struct attention *a, const struct attention_layer *l, struct place_gradients own);
+void attention_finish(struct attention *a, const struct attention_layer *l, struct attention_parameters to);
 
 #endif

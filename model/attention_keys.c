@@ -10,12 +10,13 @@ void attention_shape(struct attention *a, const struct attention_request *q)
 	const struct place *p = q->place;
 	const struct position *position = p->position;
 	*a = (struct attention){
-		.place = p, .zones = q->zones, .B = q->B, .T = p->T, .C = p->C, .H = p->H, .D = p->D,
+		.place = p, .zones = q->zones, .sequences = q->each ? q->B : 1, .B = q->B, .T = p->T, .C = p->C,
+		.H = p->H, .D = p->D, .F = place_pairs(p), .ssmax = q->ssmax,
 		.gate_reals = position->gate_reals, .carry_reals = position->carry_reals,
 		.saved_reals = position->saved_reals,
 		.table_reals = position->table_reals ? position->table_reals(p) : 0,
 		.gradients = q->gradients, .rotates = position->rotate,
-		.learns_frequencies = position->prepares_inv_freq,
+		.learns_frequencies = position->prepares_inv_freq && position->prepares_inv_freq(p),
 		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
 		.angles_of = -1,
 	};
@@ -33,6 +34,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->v = ARENA_TAKE(arena, real, T * D);
 	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
+	t->centre = ARENA_TAKE(arena, double, together);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
 	t->sum = ARENA_TAKE(arena, real, QUERY_BLOCK);
@@ -45,6 +47,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->rows = ARENA_TAKE(arena, struct span, (size_t)COLUMN_BLOCKS);
 	if (!a->gradients)
 		return;
+	t->unscaled = ARENA_TAKE(arena, real, a->ssmax ? together * QUERY_BLOCK * D : 0);
 	t->raw = ARENA_TAKE(arena, real, a->place->position->logits_back_reads_raw ? tile : 0);
 	t->d_logits = ARENA_TAKE(arena, real, tile);
 	t->d_q = ARENA_TAKE(arena, real, together * QUERY_BLOCK * D);
@@ -60,8 +63,11 @@ struct attention_head attention_head(const struct attention *a, const struct att
 	size_t b = (size_t)(index / a->H), head = (size_t)(index % a->H), T = (size_t)a->T;
 	size_t C = (size_t)a->C, G = (size_t)a->gate_reals, H = (size_t)a->H, S = (size_t)a->saved_reals;
 	const real *qkv = l->qkv + b * T * 3 * C + head * (size_t)a->D;
+	int sequence = a->sequences > 1 ? (int)b : 0;
 	return (struct attention_head){
-		.a = a, .scratch = &a->thread[thread], .head = (int)head,
+		.a = a, .scratch = &a->thread[thread], .head = (int)head, .sequence = sequence,
+		.set = a->F ? a->pairs.set[(size_t)l->index * H + head] : 0,
+		.zone = &a->zones[sequence].zone[a->group], .ssmax = a->ssmax ? l->ssmax[head] : 1,
 		/* Gates and saved reals stand by row, so with them all rows are kept. */
 		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
 		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
@@ -87,28 +93,41 @@ void attention_head_gradients(struct attention_head *h, const struct attention_l
 	h->d_gate = G ? g.d_gate + (b * T * H + head) * G : NULL;
 	size_t slot = (size_t)l->index * (size_t)(a->B * a->H) + (size_t)index;
 	h->d_table = a->table_reals ? a->table_slot + slot * a->table_reals : NULL;
-	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->D / 2 + 1) : NULL;
+	h->d_frequency = a->learns_frequencies ? a->frequency_slot + (size_t)index * (size_t)(a->F + 1) : NULL;
+	h->d_ssmax = a->ssmax ? a->ssmax_slot + slot : NULL;
 }
 
-struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
-				double centre)
+size_t attention_angles(const struct attention *a, int sequence, int set, int zone, enum side side)
+{
+	int at = (sequence * a->pairs.count + set) * a->zones->together + zone;
+	return (size_t)(2 * at + (int)side) * (size_t)a->T * (size_t)a->F;
+}
+
+struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows)
 {
 	const struct attention *a = h->a;
-	const struct zone *z = &a->zones->zone[a->group + zone];
-	size_t F = (size_t)a->D / 2, at = ((size_t)(2 * zone + (int)side) * (size_t)a->T + (size_t)first) * F;
+	const struct zone *z = &h->zone[zone];
+	size_t at = attention_angles(a, h->sequence, h->set, zone, side) + (size_t)first * (size_t)a->F;
 	return (struct rotation){
-		.place = a->place, .rows = rows, .D = a->D, .head = h->head, .side = side,
+		.place = a->place, .rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side,
 		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
-		.centre = centre, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
+		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
 		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
 	};
 }
 
+/* Do the head's pairs turn by the zone's frequencies, so that these have a gradient? */
+static bool turns_by_zone(const struct attention_head *h)
+{
+	return h->a->pairs.kind[(size_t)h->set * (size_t)h->a->F] == PAIR_SCALED;
+}
+
 struct rotation_gradient attention_rotation_gradient(const struct attention_head *h)
 {
+	bool wanted = h->d_frequency && turns_by_zone(h);
 	return (struct rotation_gradient){
-		.inv_freq = h->d_frequency,
-		.attention_factor = h->d_frequency ? h->d_frequency + h->a->D / 2 : NULL,
+		.inv_freq = wanted ? h->d_frequency : NULL,
+		.attention_factor = wanted ? h->d_frequency + h->a->F : NULL,
 		.table = h->d_table,
 	};
 }
@@ -146,14 +165,14 @@ static void add_rows(int rows, int D, const real *from, real *to, size_t stride)
 		vec_add(to, from, D);
 }
 
-void attention_enter_keys(struct attention_head *h, double centre)
+void attention_enter_keys(struct attention_head *h)
 {
 	const struct attention *a = h->a;
-	int keys = a->zones->zone[a->group].end, row = 3 * a->C;
+	int keys = h->zone->end, row = 3 * a->C;
 	for (int zone = 0; zone < a->together; zone++) {
 		real *k = h->scratch->k + keys_at(h, zone);
 		if (a->rotates) {
-			struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys, centre);
+			struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys);
 			a->place->position->rotate(&r, h->k, row, k);
 		} else {
 			copy_rows(keys, a->D, h->k, (size_t)row, k);
@@ -164,17 +183,17 @@ void attention_enter_keys(struct attention_head *h, double centre)
 	}
 }
 
-void attention_leave_keys(struct attention_head *h, double centre)
+void attention_leave_keys(struct attention_head *h)
 {
 	const struct attention *a = h->a;
-	int keys = a->zones->zone[a->group].end, row = 3 * a->C;
+	int keys = h->zone->end, row = 3 * a->C;
 	for (int zone = 0; zone < a->together; zone++) {
 		const real *d_k = h->scratch->d_k + keys_at(h, zone);
 		if (!a->rotates) {
 			add_rows(keys, a->D, d_k, h->d_k, (size_t)row);
 			continue;
 		}
-		struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys, centre);
+		struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys);
 		a->place->position->rotate_back(&r, h->k, row, d_k, h->d_k, row, attention_rotation_gradient(h));
 	}
 }
@@ -183,7 +202,7 @@ void attention_enter_values(struct attention_head *h)
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
-	int keys = a->zones->zone[a->group].end;
+	int keys = h->zone->end;
 	copy_rows(keys, a->D, h->v, 3 * (size_t)a->C, s->v);
 	if (!h->d_v)
 		return;
@@ -194,5 +213,5 @@ void attention_enter_values(struct attention_head *h)
 void attention_leave_values(struct attention_head *h)
 {
 	const struct attention *a = h->a;
-	add_rows(a->zones->zone[a->group].end, a->D, h->scratch->d_v, h->d_v, 3 * (size_t)a->C);
+	add_rows(h->zone->end, a->D, h->scratch->d_v, h->d_v, 3 * (size_t)a->C);
 }

@@ -9,14 +9,11 @@
 struct block {
 	int first, last, begin; /* the range, and where the group's zones begin */
 	int rows, index[QUERY_BLOCK];
-	double centre;
 };
 
 static struct block block_of(const struct attention_head *h, int first, int last)
 {
-	const struct zone *z = &h->a->zones->zone[h->a->group];
-	struct block b = { .first = first, .last = last, .begin = z->begin,
-			   .centre = z->query_position[first + (last - first) / 2 - z->begin] };
+	struct block b = { .first = first, .last = last, .begin = h->zone->begin };
 	for (int i = first; i < last; i++)
 		if (!h->wanted || h->wanted[i] >= 0)
 			b.index[b.rows++] = i;
@@ -32,27 +29,71 @@ static void take_rows(const struct attention_head *h, const struct block *b, con
 		memcpy(rows + (size_t)r * D, range + (size_t)(b->index[r] - b->first) * stride, D * sizeof(real));
 }
 
-/* The block's queries, rotated for each zone of the group. */
-static void enter_block(struct attention_head *h, const struct block *b)
+/* What a block's row is multiplied by: the zone's scale, and ln n over the n keys up to its own. */
+static double zone_scale(const struct attention_head *h, const struct block *b, int zone, int r)
+{
+	const double *scale = h->zone[zone].query_scale;
+	return (scale ? scale[b->index[r] - b->begin] : 1) * (h->a->ssmax ? log1p(b->index[r]) : 1);
+}
+
+static bool scales_queries(const struct attention_head *h, int zone)
+{
+	return h->zone[zone].query_scale || h->a->ssmax;
+}
+
+static void scale_queries(struct attention_head *h, const struct block *b, int zone)
+{
+	size_t D = (size_t)h->a->D, at = (size_t)zone * QUERY_BLOCK * D;
+	real *q = h->scratch->q + at;
+	if (h->a->ssmax && h->scratch->unscaled)
+		memcpy(h->scratch->unscaled + at, q, (size_t)b->rows * D * sizeof *q);
+	for (int r = 0; r < b->rows; r++)
+		vec_scale(q + (size_t)r * D, (real)(zone_scale(h, b, zone, r) * (double)h->ssmax), h->a->D);
+}
+
+/* The gradient of the scaled queries -> of the rotated ones, in place, and of ssmax's s. */
+static void scale_queries_back(struct attention_head *h, const struct block *b, int zone)
+{
+	size_t D = (size_t)h->a->D, at = (size_t)zone * QUERY_BLOCK * D;
+	for (int r = 0; r < b->rows; r++) {
+		real *d_q = h->scratch->d_q + at + (size_t)r * D;
+		double scale = zone_scale(h, b, zone, r);
+		if (h->a->ssmax)
+			*h->d_ssmax += scale * (double)vec_dot(d_q, h->scratch->unscaled + at + (size_t)r * D, h->a->D);
+		vec_scale(d_q, (real)(scale * (double)h->ssmax), h->a->D);
+	}
+}
+
+static void enter_queries(struct attention_head *h, const struct block *b, int z)
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
 	size_t row = 3 * (size_t)a->C, D = (size_t)a->D;
 	const real *q = h->q + (size_t)b->first * row;
-	if (a->place->position->centred)
-		attention_enter_keys(h, b->centre);
-	for (int z = 0; z < a->together; z++) {
-		real *to = s->q + (size_t)z * QUERY_BLOCK * D;
-		if (!a->rotates) {
-			take_rows(h, b, q, row, to);
-			continue;
-		}
-		struct rotation r = attention_rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first,
-						       b->centre);
-		bool all = b->rows == b->last - b->first;
-		a->place->position->rotate(&r, q, (int)row, all ? to : s->range);
-		if (!all)
-			take_rows(h, b, s->range, D, to);
+	real *to = s->q + (size_t)z * QUERY_BLOCK * D;
+	bool all = b->rows == b->last - b->first;
+	if (!a->rotates) {
+		take_rows(h, b, q, row, to);
+		return;
+	}
+	struct rotation r = attention_rotation(h, z, SIDE_QUERY, b->first - b->begin, b->last - b->first);
+	a->place->position->rotate(&r, q, (int)row, all ? to : s->range);
+	if (!all)
+		take_rows(h, b, s->range, D, to);
+}
+
+/* The block's queries, rotated for each zone of the group. */
+static void enter_block(struct attention_head *h, const struct block *b)
+{
+	int middle = b->first + (b->last - b->first) / 2 - b->begin;
+	for (int z = 0; z < h->a->together; z++)
+		h->scratch->centre[z] = h->zone[z].query_position[middle];
+	if (h->a->place->position->centred)
+		attention_enter_keys(h);
+	for (int z = 0; z < h->a->together; z++) {
+		enter_queries(h, b, z);
+		if (scales_queries(h, z))
+			scale_queries(h, b, z);
 	}
 }
 
@@ -66,7 +107,7 @@ struct work {
 /* Which keys from `key` on the rows of the block see in this zone; 0 columns if none. */
 static int visible(struct attention_head *h, const struct block *b, int zone, int key)
 {
-	const struct zone *z = &h->a->zones->zone[h->a->group + zone];
+	const struct zone *z = &h->zone[zone];
 	int columns = 0;
 	for (int r = 0; r < b->rows; r++) {
 		int at = b->index[r] - b->begin, low = z->low[at] - key, high = z->high[at] - key;
@@ -146,7 +187,7 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
-	const struct zone *z = &a->zones->zone[a->group + zone];
+	const struct zone *z = &h->zone[zone];
 	size_t gates = (size_t)a->H * (size_t)a->gate_reals;
 	struct attention_keys keys = attention_keys(h, zone, key);
 	int columns = visible(h, b, zone, key);
@@ -383,19 +424,20 @@ static void leave_block(struct attention_head *h, const struct block *b)
 	real *d_q = h->d_q + (size_t)b->first * row;
 	for (int zone = 0; zone < a->together; zone++) {
 		const real *rotated = s->d_q + (size_t)zone * QUERY_BLOCK * D;
+		if (scales_queries(h, zone))
+			scale_queries_back(h, b, zone);
 		if (!a->rotates) {
 			for (int r = 0; r < b->rows; r++)
 				vec_add(h->d_q + (size_t)b->index[r] * row, rotated + (size_t)r * D, a->D);
 			continue;
 		}
-		struct rotation r = attention_rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first,
-						       b->centre);
+		struct rotation r = attention_rotation(h, zone, SIDE_QUERY, b->first - b->begin, b->last - b->first);
 		a->place->position->rotate_back(&r, h->q + (size_t)b->first * row, (int)row,
 						spread_rows(h, b, rotated), d_q, (int)row,
 						attention_rotation_gradient(h));
 	}
 	if (a->place->position->centred)
-		attention_leave_keys(h, b->centre);
+		attention_leave_keys(h);
 }
 
 static void tile_back(struct attention_head *h, const struct block *b, int zone, const struct work *w)

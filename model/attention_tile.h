@@ -23,6 +23,8 @@ struct attention_thread {
 	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
 	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
 	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
+	double *centre;                               /* [together] of a `centred` encoding: the middle of the block */
+	real *unscaled;                               /* [together][QUERY_BLOCK][D] q before ssmax, for its gradient */
 	real *accumulator;                            /* [QUERY_BLOCK][D] */
 	real *greatest, *sum, *correction, *delta;    /* [QUERY_BLOCK] */
 	real *carry;                                  /* [QUERY_BLOCK][carry_reals] */
@@ -35,17 +37,21 @@ struct attention_thread {
 
 struct attention {
 	const struct place *place;
-	const struct zones *zones;
-	int B, T, C, H, D, gate_reals, carry_reals, saved_reals;
+	const struct zones *zones; /* [sequences] */
+	struct pair_sets pairs;
+	int sequences; /* whose positions differ: 1 or B */
+	int B, T, C, H, D, F, gate_reals, carry_reals, saved_reals;
 	size_t table_reals;
-	bool gradients, rotates, learns_frequencies;
+	bool gradients, rotates, learns_frequencies, ssmax;
 	real scale;
-	real *cosine, *sine; /* [together][2 sides][T][F] of the current group of zones */
+	/* [sequences][sets][together][2 sides][T][F] of the current group of zones */
+	real *cosine, *sine;
 	int angles_of;       /* the group these are of; -1: none */
 	int group, together; /* zones group .. group + together - 1 share the current interval */
 	real *table, *table_slot; /* [layers][H][table_reals], [layers][B][H][table_reals] */
 	real *d_table;            /* [H][table_reals] */
 	double *frequency_slot, *d_frequency; /* [F] inverse frequencies, then the attention factor */
+	double *ssmax_slot;                   /* [layers][B][H] */
 	struct attention_thread *thread;
 };
 
@@ -56,7 +62,8 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 struct attention_head {
 	const struct attention *a;
 	struct attention_thread *scratch;
-	int head;
+	int head, sequence, set;  /* set: of pairs */
+	const struct zone *zone;  /* the first of the current group, of this sequence */
 	const int32_t *wanted;    /* of this sequence; NULL: all */
 	const real *q, *k, *v;    /* stride 3C */
 	real *gate;               /* stride H gate_reals */
@@ -70,6 +77,8 @@ struct attention_head {
 	real *d_gate;             /* stride H gate_reals */
 	real *d_table;
 	double *d_frequency;
+	real ssmax;
+	double *d_ssmax;
 };
 
 /* Head `index` = b H + h, working in a thread's scratch; its gradients. */
@@ -78,8 +87,8 @@ void attention_head_gradients(struct attention_head *h, const struct attention_l
 			      int index);
 
 /* The rotation of rows of a zone; `first` counts from the zone's begin for queries, from key 0 for keys. */
-struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows,
-				   double centre);
+struct rotation attention_rotation(const struct attention_head *h, int zone, enum side side, int first, int rows);
+size_t attention_angles(const struct attention *a, int sequence, int set, int zone, enum side side);
 struct rotation_gradient attention_rotation_gradient(const struct attention_head *h);
 
 /* Keys from `key` on, which is a multiple of KEY_BLOCK, in one zone. */
@@ -94,8 +103,8 @@ void attention_enter_values(struct attention_head *h);
 void attention_leave_values(struct attention_head *h);
 
 /* The same of its keys, rotated. Around a group, or around each block of queries if the encoding is centred. */
-void attention_enter_keys(struct attention_head *h, double centre);
-void attention_leave_keys(struct attention_head *h, double centre);
+void attention_enter_keys(struct attention_head *h);
+void attention_leave_keys(struct attention_head *h);
 
 /* The wanted queries of first .. last - 1 (at most QUERY_BLOCK, of the current group of zones) against all their keys;
  * then their gradients. */

@@ -167,10 +167,13 @@ static void unproject_chunk(int chunk, int thread, void *data)
 	unproject_rows(p, p->layer, chunk, thread);
 }
 
-static struct place_gradients own_gradients(const struct pass *p, int layer)
+static struct attention_parameters attention_parameters(const struct pass *p, int layer)
 {
 	const struct layout *l = &p->t->model->layout;
-	return (struct place_gradients){ p->gradient + l->position, p->gradient + l->layer[layer].position };
+	return (struct attention_parameters){
+		.own = { p->gradient + l->position, p->gradient + l->layer[layer].position },
+		.ssmax = p->gradient + l->layer[layer].ssmax,
+	};
 }
 
 /* All threads share each layer. */
@@ -181,7 +184,8 @@ static void layers_backward(struct pass *p)
 	for (p->layer = t->place.layers - 1; p->layer >= 0; p->layer--) {
 		struct attention_layer layer = attention_layer(t, p->layer);
 		threads_each(t->chunks, unmix_chunk, p);
-		attention_backward(t->attention, &layer, attention_gradients(t, p->layer), own_gradients(p, p->layer));
+		attention_backward(t->attention, &layer, attention_gradients(t, p->layer),
+				   attention_parameters(p, p->layer));
 		threads_each(t->chunks, unproject_chunk, p);
 	}
 }
@@ -291,14 +295,18 @@ static void embedding_block(int block, int thread, void *data)
 static void vectors_backward(struct pass *p)
 {
 	struct transformer *t = p->t;
-	for (size_t i = 0; i < (size_t)t->T * t->C; i++) {
+	size_t each = (size_t)t->T * t->C, count = (size_t)t->sequences * each, all = (size_t)t->B * each;
+	for (size_t i = 0; i < count; i++) {
 		double sum = 0;
-		for (size_t b = 0; b < (size_t)t->B; b++)
-			sum += (double)t->layer[0].x[b * (size_t)t->T * t->C + i];
+		for (size_t n = i; n < all; n += count)
+			sum += (double)t->layer[0].x[n];
 		t->vector[i] = (real)sum;
 	}
 	struct place_gradients own = { .shared = p->gradient + t->model->layout.position };
-	t->place.position->embed_back(&t->place, own_parameters(t, 0, p->value), t->vector, own);
+	for (int s = 0; s < t->sequences; s++) {
+		struct place place = place_of_sequence(t, s);
+		place.position->embed_back(&place, own_parameters(t, 0, p->value), t->vector + (size_t)s * each, own);
+	}
 }
 
 /* What is added to: the embedding and the encoding's tensors. The rest is overwritten. */
@@ -323,7 +331,7 @@ void transformer_backward(struct transformer *t, real *gradient)
 		threads_each(t->groups, group_backward, &p);
 		for (int layer = t->place.layers - 1; layer >= 0; layer--) {
 			struct attention_layer attention = attention_layer(t, layer);
-			attention_finish(t->attention, &attention, own_gradients(&p, layer));
+			attention_finish(t->attention, &attention, attention_parameters(&p, layer));
 		}
 	} else {
 		layers_backward(&p);

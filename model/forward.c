@@ -21,14 +21,22 @@ struct pass {
 	int layer;    /* that all threads share */
 };
 
+/* Of one sequence. */
+static int vector_chunks(const struct transformer *t)
+{
+	return (t->T + VECTOR_CHUNK - 1) / VECTOR_CHUNK;
+}
+
 static void vector_chunk(int chunk, int thread, void *data)
 {
 	struct pass *p = data;
 	struct transformer *t = p->t;
-	int first = chunk * VECTOR_CHUNK, last = first + VECTOR_CHUNK;
+	int chunks = vector_chunks(t), sequence = chunk / chunks;
+	int first = chunk % chunks * VECTOR_CHUNK, last = first + VECTOR_CHUNK;
+	struct place place = place_of_sequence(t, sequence);
 	(void)thread;
-	t->place.position->embed(&t->place, own_parameters(t, 0, p->value), first, last < t->T ? last : t->T,
-				 t->vector);
+	place.position->embed(&place, own_parameters(t, 0, p->value), first, last < t->T ? last : t->T,
+			      t->vector + (size_t)sequence * (size_t)t->T * t->C);
 }
 
 /* Every matrix, for all rows of the pass. */
@@ -49,7 +57,8 @@ static void embed_rows(struct pass *p, int chunk)
 	real *x = t->layer[0].x + k->first * t->C;
 	embedding(k->rows, C, p->token + k->first, p->value + t->model->layout.embedding, x);
 	for (int r = 0; t->place.position->embed && r < k->rows; r++)
-		vec_add(x + (size_t)r * t->C, t->vector + (k->first + (size_t)r) % (size_t)t->T * t->C, C);
+		vec_add(x + (size_t)r * t->C,
+			t->vector + (k->first + (size_t)r) % ((size_t)t->sequences * (size_t)t->T) * t->C, C);
 }
 
 /* x -> norm -> q, k, v (and the encoding's gates). */
@@ -241,7 +250,7 @@ struct outcome transformer_forward(struct transformer *t, const int32_t *token, 
 	if (t->gradients)
 		memcpy(t->token, token, t->N * sizeof *token);
 	if (t->place.position->embed)
-		threads_each((t->T + VECTOR_CHUNK - 1) / VECTOR_CHUNK, vector_chunk, &p);
+		threads_each(t->sequences * vector_chunks(t), vector_chunk, &p);
 	threads_take(t->place.layers * LAYER_MATRICES + 1, pack_matrix, &p);
 	if (groups_alone(t)) {
 		for (int layer = 0; layer < t->place.layers; layer++) {

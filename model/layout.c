@@ -78,6 +78,13 @@ static size_t add_norm(struct layout *l, int C, int layer, const char *name)
 	return offset;
 }
 
+/* So that the mean of s ln n over the trained length is 1, as without it. */
+static double ssmax_initial(const struct model_options *o)
+{
+	double sum = lgamma((double)o->train_length + 1);
+	return sum > 0 ? (double)o->train_length / sum : 1;
+}
+
 static void add_layer(const struct model_options *o, struct layout *l, int layer)
 {
 	int C = (int)o->width, F = (int)o->hidden;
@@ -90,6 +97,10 @@ static void add_layer(const struct model_options *o, struct layout *l, int layer
 	at.k = add_matrix(l, 1, C, C, layer, "self_attn.k_proj");
 	at.v = add_matrix(l, 1, C, C, layer, "self_attn.v_proj");
 	at.o = add_matrix(l, residual, C, C, layer, "self_attn.o_proj");
+	at.ssmax = l->size;
+	if (o->ssmax)
+		layout_add(l, INIT_CONSTANT, ssmax_initial(o), false, 0, (int)o->heads,
+			   "model.layers.%d.self_attn.ssmax", layer);
 	at.position = l->size;
 	if (position->declare)
 		position->declare(o, l, layer);
@@ -153,14 +164,27 @@ struct err layout_position(const struct model_options *o, struct layout *out)
 	return OK;
 }
 
+static real initial_value(const struct parameter *p, struct rng *rng)
+{
+	switch (p->initialiser) {
+	case INIT_NORMAL:
+		return (real)(p->deviation * rng_normal(rng));
+	case INIT_ONES:
+		return 1;
+	case INIT_ZEROS:
+		return 0;
+	case INIT_CONSTANT:
+		return (real)p->deviation;
+	}
+	BUG("%s has no initialiser", p->name);
+}
+
 void layout_initialise(const struct layout *l, uint64_t seed, real *value)
 {
 	for (int i = 0; i < layout_count(l); i++) {
 		const struct parameter *p = &l->parameter[i];
 		struct rng rng = rng_at(seed, STREAM_INIT, XXH3_64bits(p->name, strlen(p->name)));
 		for (size_t j = 0; j < p->size; j++)
-			value[p->offset + j] = p->initialiser == INIT_ONES  ? (real)1 :
-					       p->initialiser == INIT_ZEROS ? (real)0 :
-									      (real)(p->deviation * rng_normal(&rng));
+			value[p->offset + j] = initial_value(p, &rng);
 	}
 }

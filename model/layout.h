@@ -11,14 +11,14 @@
 /* The one table of parameters. Initialisation, optimiser, files, gradient tests and lists walk it; the value, the
  * gradient and both moments of a parameter stand at the same offset of four slabs of `size` reals. */
 
-enum initialiser { INIT_NORMAL, INIT_ONES, INIT_ZEROS };
+enum initialiser { INIT_NORMAL, INIT_ONES, INIT_ZEROS, INIT_CONSTANT };
 
 struct parameter {
 	char name[96]; /* Hugging Face's LLaMA names; an encoding's own below `position.` */
 	int rows, columns; /* rows 0: a vector of `columns` */
 	size_t offset, size; /* in reals */
 	enum initialiser initialiser;
-	double deviation; /* of INIT_NORMAL */
+	double deviation; /* of INIT_NORMAL; of INIT_CONSTANT the value */
 	bool decayed;     /* weight decay applies */
 };
 
@@ -26,6 +26,7 @@ struct parameter {
  * is one matrix. */
 struct layer_layout {
 	size_t input_norm, q, k, v, o, post_norm, gate, up, down;
+	size_t ssmax; /* [H], with that option */
 	size_t position, position_reals; /* the encoding's own tensors of this layer */
 };
 

@@ -95,7 +95,7 @@ static void place_activations(struct transformer *t, struct arena *a)
 	t->x = ARENA_TAKE(a, real, N * C);
 	t->gathered = ARENA_TAKE(a, real, N * C);
 	t->wanted = ARENA_TAKE(a, int32_t, N);
-	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->T * C : 0);
+	t->vector = ARENA_TAKE(a, real, t->place.position->embed ? (size_t)t->sequences * (size_t)t->T * C : 0);
 	t->row = ARENA_TAKE(a, int32_t, N);
 	t->row_target = ARENA_TAKE(a, int32_t, N);
 	t->row_best = ARENA_TAKE(a, int32_t, N);
@@ -174,6 +174,40 @@ static void place_scratch(struct transformer *t, struct arena *a)
 	}
 }
 
+static bool decreases(const double *position, int T)
+{
+	for (int t = 1; t < T; t++)
+		if (position[t] < position[t - 1])
+			return true;
+	return false;
+}
+
+static void take_positions(struct transformer *t, const double *given)
+{
+	size_t T = (size_t)t->T, count = (size_t)t->sequences * T;
+	for (size_t i = 0; i < count; i++)
+		t->positions[i] = given ? given[i] : (double)(i % T);
+	t->place.unordered = false;
+	for (size_t s = 0; s < (size_t)t->sequences; s++)
+		t->place.unordered |= decreases(t->positions + s * T, t->T);
+	t->place.positions = t->positions;
+}
+
+/* The zones of each sequence, measured or placed; returns those of the first. */
+static struct zones place_zones(struct transformer *t, struct arena *a)
+{
+	struct zones first = { 0 };
+	for (int s = 0; s < t->sequences; s++) {
+		struct place p = t->positions ? place_of_sequence(t, s) : t->place;
+		struct zones z;
+		scaling_zones(&t->scaling, &t->model->options, &p, a, &z);
+		if (t->zones)
+			t->zones[s] = z;
+		first = s ? first : z;
+	}
+	return first;
+}
+
 /* The whole workspace, measured or placed; returns it when placed. */
 static struct transformer *place(const struct transformer_request *q, const struct method *scaling, struct arena *a)
 {
@@ -185,15 +219,19 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	t->F = (size_t)q->model->options.hidden;
 	place_chunks(t, a);
 	t->position_reals = q->model->layout.layer[0].position_reals;
-	double *positions = ARENA_TAKE(a, double, (size_t)q->T);
-	for (int i = 0; positions && i < q->T; i++)
-		positions[i] = q->positions ? q->positions[i] : i;
 	t->place.T = q->T;
-	t->place.positions = positions;
-	scaling_zones(scaling, &q->model->options, &t->place, a, &t->zones);
-	struct attention_request attention = { .place = &t->place, .zones = &t->zones, .B = q->B,
-					       .threads = threads_count(), .layers = t->place.layers,
-					       .gradients = q->gradients };
+	t->scaling = *scaling;
+	t->sequences = q->each ? q->B : 1;
+	t->positions = ARENA_TAKE(a, double, (size_t)t->sequences * (size_t)q->T);
+	t->zones = ARENA_TAKE(a, struct zones, (size_t)t->sequences);
+	t->zone_memory = *a;
+	if (t->positions)
+		take_positions(t, q->positions);
+	struct zones first = place_zones(t, a);
+	struct attention_request attention = { .place = &t->place, .zones = t->zones ? t->zones : &first, .B = q->B,
+					       .pairs = q->pairs, .threads = threads_count(),
+					       .layers = t->place.layers, .each = q->each,
+					       .ssmax = q->model->options.ssmax, .gradients = q->gradients };
 	t->attention = attention_place(&attention, a);
 	place_activations(t, a);
 	place_matrices(t, a);
@@ -203,17 +241,31 @@ static struct transformer *place(const struct transformer_request *q, const stru
 	return placed;
 }
 
+/* position [sequences][T]; NULL: 0 .. T - 1. */
+static struct err check_positions(const struct model_options *o, const struct method *scaling, const double *position,
+				  int sequences, int T)
+{
+	struct place p = place_of(o);
+	double largest = position ? position[0] : T - 1;
+	for (size_t i = 0; position && i < (size_t)sequences * (size_t)T; i++)
+		largest = position[i] > largest ? position[i] : largest;
+	for (int s = 0; position && s < sequences && !p.position->any_order; s++)
+		if (decreases(position + (size_t)s * (size_t)T, T))
+			return err_usage("Use rope, learned or sinusoidal.",
+					 "positions: they decrease along a sequence, which %s does not take",
+					 o->encoding.entry->name);
+	if (p.position->reach)
+		TRY(p.position->reach(&p, largest));
+	return scaling_check(scaling, o, largest + 1);
+}
+
 static struct err check(const struct transformer_request *q, const struct method *scaling)
 {
-	struct place p = place_of(&q->model->options);
-	double largest = q->positions ? q->positions[q->T - 1] : q->T - 1;
 	if ((int64_t)q->B * q->T > INT32_MAX)
 		return err_usage("Choose a smaller batch or length.",
 				 "a batch of %d sequences of %d tokens is too large: together they may have %d", q->B,
 				 q->T, INT32_MAX);
-	if (p.position->reach)
-		TRY(p.position->reach(&p, largest));
-	return scaling_check(scaling, &q->model->options, largest + 1);
+	return check_positions(&q->model->options, scaling, q->positions, q->each ? q->B : 1, q->T);
 }
 
 static struct method scaling_or_none(const struct transformer_request *q)
@@ -241,6 +293,16 @@ struct err transformer_open(const struct transformer_request *request, struct tr
 	TRY(arena_reserve(&memory, bytes, "the batch"));
 	*out = place(request, &scaling, &memory);
 	(*out)->memory = memory;
+	return OK;
+}
+
+struct err transformer_move(struct transformer *t, const double *positions)
+{
+	struct arena memory = t->zone_memory;
+	TRY(check_positions(&t->model->options, &t->scaling, positions, t->sequences, t->T));
+	take_positions(t, positions);
+	place_zones(t, &memory);
+	attention_moved(t->attention);
 	return OK;
 }
 

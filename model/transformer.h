@@ -2,7 +2,7 @@
 #define ROPEWALK_TRANSFORMER_H
 
 #include "model/layout.h"
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 /* A model is what a file holds: options, layout and values. */
 struct model {
@@ -26,8 +26,10 @@ struct transformer;
 struct transformer_request {
 	const struct model *model;
 	int B, T;
-	const double *positions;      /* [T], copied; NULL: 0 .. T - 1 */
+	const double *positions;      /* [T], or with `each` [B][T], copied; NULL: 0 .. T - 1 */
+	bool each;                    /* sequences differ in their positions */
 	const struct method *scaling; /* NULL: none */
+	const struct pair_sets *pairs; /* how each head's pairs turn; NULL: as the scaling says */
 	bool gradients;               /* keeps what transformer_backward needs */
 };
 
@@ -36,6 +38,9 @@ struct transformer_request {
 struct err transformer_open(const struct transformer_request *request, struct transformer **out);
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes);
 void transformer_close(struct transformer *t);
+
+/* New positions, of the shape the transformer was opened with. Errors: what the encoding or the scaling cannot take. */
+struct err transformer_move(struct transformer *t, const double *positions);
 
 /* What a forward pass found. Arrays are the transformer's own, valid until the next call. */
 struct outcome {

@@ -74,7 +74,11 @@ struct matrix_weight {
 struct transformer {
 	const struct model *model;
 	struct place place;
-	struct zones zones;
+	struct zones *zones;      /* [sequences] */
+	struct method scaling;
+	double *positions;        /* [sequences][T] */
+	int sequences;            /* whose positions differ: 1 or B */
+	struct arena zone_memory; /* as it was before the zones were placed */
 	struct attention *attention;
 	struct arena memory;
 	int B, T;
@@ -88,7 +92,7 @@ struct transformer {
 
 	struct layer_activations *layer;
 	struct matrix_weight *matrix; /* [layers LAYER_MATRICES + 1] */
-	real *vector; /* [T][C] what the encoding adds to the embeddings */
+	real *vector; /* [sequences][T][C] what the encoding adds to the embeddings */
 
 	/* What follows the last layer's attention works on the wanted rows alone, gathered: the R rows that are scored
 	 * (or all). */
@@ -131,6 +135,14 @@ static inline struct place_parameters own_parameters(const struct transformer *t
 	return (struct place_parameters){ .shared = value + l->position, .layer = value + l->layer[layer].position };
 }
 
+/* The place of one sequence, or of all if they are alike. */
+static inline struct place place_of_sequence(const struct transformer *t, int sequence)
+{
+	struct place p = t->place;
+	p.positions = t->positions + (size_t)sequence * (size_t)t->T;
+	return p;
+}
+
 static inline bool last_layer(const struct transformer *t, int layer)
 {
 	return layer + 1 == t->place.layers;
@@ -140,6 +152,7 @@ static inline struct attention_layer attention_layer(const struct transformer *t
 {
 	const struct layer_activations *a = &t->layer[layer];
 	return (struct attention_layer){ .index = layer, .own = own_parameters(t, layer, t->model->value),
+					 .ssmax = t->model->value + t->model->layout.layer[layer].ssmax,
 					 .qkv = a->qkv, .gate = a->gate, .output = a->output, .lse = a->lse,
 					 .saved = a->saved, .wanted = last_layer(t, layer) ? t->wanted : NULL };
 }

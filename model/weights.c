@@ -148,15 +148,26 @@ static struct err set_option(const struct option *o, const char *text, struct mo
 	return option_parse(o, text, (union option_value *)(void *)field);
 }
 
+/* What every file has; a file made before another option was there was made with its default. */
+static bool in_every_file(const char *name)
+{
+	static const char *const names[] = { "layers", "width", "heads", "hidden", "rms_eps", "tied", "encoding",
+					     "train_length" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
 static struct err options_of(const json_t *object, struct model_options *options)
 {
 	const char *key;
 	json_t *value;
 	for (const struct option *o = model_option_rows; o->name; o++) {
 		const char *text = json_string_value(json_object_get(object, o->name));
-		if (!text)
+		if (!text && in_every_file(o->name))
 			return err_usage(NULL, "its metadata lack the option %s", o->name);
-		TRY(set_option(o, text, options));
+		TRY(set_option(o, text ? text : o->initial, options));
 	}
 	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
 		const struct option *o = model_option_rows;

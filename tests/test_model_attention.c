@@ -298,7 +298,7 @@ static void attend(const struct test *t)
 				     .scores = t->scores, .wanted = t->which == ALL ? NULL : t->wanted };
 	attention_forward(a, &l);
 	attention_backward(a, &l, (struct attention_gradients){ t->d_output, t->d_qkv, NULL },
-			   (struct place_gradients){ .shared = t->d_table });
+			   (struct attention_parameters){ .own.shared = t->d_table });
 	arena_free(&memory);
 }
 
@@ -425,7 +425,7 @@ static void test_parts_have_the_same_bits(void **state)
 		attention_prepare(a, &l);
 		threads_each(4, head_forward, &p);
 		threads_each(4, head_backward, &p);
-		attention_finish(a, &l, (struct place_gradients){ .shared = t.d_table });
+		attention_finish(a, &l, (struct attention_parameters){ .own.shared = t.d_table });
 		assert_memory_equal(t.output, whole.output, rows_of(&t) * 12 * sizeof(real));
 		assert_memory_equal(t.d_qkv, whole.d_qkv, rows_of(&t) * 36 * sizeof(real));
 		assert_memory_equal(t.d_table, whole.d_table, BUCKETS * 2 * sizeof(real));

@@ -1,6 +1,7 @@
 #include "tests/layer_case.h"
 
 #include "model/base/blas.h"
+#include "model/position/zones.h"
 #include "tests/model_case.h"
 
 #include <jansson.h>
@@ -35,17 +36,11 @@ static bool seen_apart(int i, int j)
 	return j <= i && (j < SINKS || i - j < NEAR);
 }
 
-static void no_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
+static void apart_zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
-	(void)r, (void)inv_freq;
-	*attention_factor = 1;
-}
-
-static void apart_zones(const struct method *scaling, const struct model_options *o, const struct place *p,
-			struct arena *a, struct zones *out)
-{
+	const struct place *p = q->place;
 	struct zone *zone = ARENA_TAKE(a, struct zone, 2);
-	struct zone near = zone_plain(scaling, o, p, a, 0, p->T), first = zone_plain(scaling, o, p, a, 0, p->T);
+	struct zone near = zone_plain(q, a, 0, p->T), first = zone_plain(q, a, 0, p->T);
 	int *low = ARENA_TAKE(a, int, (size_t)p->T), *high = ARENA_TAKE(a, int, (size_t)p->T);
 	*out = (struct zones){ .zone = zone, .count = 2, .together = 2 };
 	if (!zone)
@@ -61,9 +56,8 @@ static void apart_zones(const struct method *scaling, const struct model_options
 }
 
 static const struct scaling apart = {
-	.entry = { .name = "apart" },
+	.entry = { .name = "apart", .joins = scaling_joins },
 	.any_encoding = true,
-	.frequencies = no_frequencies,
 	.zones = apart_zones,
 };
 

@@ -222,8 +222,8 @@ static void turn(double theta, int D, double position, double a, const double *x
 	}
 	for (int d = 0; d < D; d++)
 		from[d] = (real)x[d];
-	struct rotation r = { .rows = 1, .D = D, .positions = &position, .inv_freq = inv_freq, .attention_factor = a,
-			      .cosine = cosine, .sine = sine };
+	struct rotation r = { .rows = 1, .D = D, .F = D / 2, .positions = &position, .inv_freq = inv_freq,
+			      .attention_factor = a, .cosine = cosine, .sine = sine };
 	rope_rotate(&r, from, D, to);
 	for (int d = 0; d < D; d++)
 		turned[d] = (double)to[d];
@@ -362,7 +362,8 @@ static void rotation_of_rows(void **state)
 		cosine[i] = (real)cos(positions[i / (D / 2)] * inv_freq[i % (D / 2)]);
 		sine[i] = (real)sin(positions[i / (D / 2)] * inv_freq[i % (D / 2)]);
 	}
-	struct rotation r = { .rows = N, .D = D, .positions = positions, .inv_freq = inv_freq, .attention_factor = 1,
+	struct rotation r = { .rows = N, .D = D, .F = D / 2, .positions = positions, .inv_freq = inv_freq,
+			      .attention_factor = 1,
 			      .cosine = cosine, .sine = sine };
 	to[N * D] = 77;
 	rope_rotate(&r, from, STRIDE, to);

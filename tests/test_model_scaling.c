@@ -32,7 +32,7 @@ static struct answer ask(const char *label, double theta, int D, int train_lengt
 		    a.request.length == length);
 	a.request.method = NULL; /* ends with this function */
 	struct scaling_request r = scaling_request(&m, &o, length);
-	scaling_of(&m)->frequencies(&r, a.inv_freq, &a.attention_factor);
+	scaling_frequencies(&m, &o, length, a.inv_freq, &a.attention_factor);
 	a.request.factor = scaling_factor(&r);
 	return a;
 }
@@ -310,7 +310,7 @@ static void yarn_temperature(void **state)
 		sine[m] = (real)(b.attention_factor * sin(9 * b.inv_freq[m]));
 	}
 	struct rotation r = {
-		.rows = 1, .D = 4, .cosine = cosine, .sine = sine, .attention_factor = b.attention_factor
+		.rows = 1, .D = 4, .F = 2, .cosine = cosine, .sine = sine, .attention_factor = b.attention_factor
 	};
 	rope_rotate(&r, q, 4, q_to);
 	rope_rotate(&r, k, 4, k_to);

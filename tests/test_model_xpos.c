@@ -208,7 +208,7 @@ static void powers_count_from_the_centre(void **state)
 	rope_frequencies(500, D, inv_freq);
 	for (int side = SIDE_QUERY; side <= SIDE_KEY; side++)
 		for (int c = 0; c < 3; c++) {
-			struct rotation r = { .place = &p, .rows = 1, .D = D, .side = (enum side)side,
+			struct rotation r = { .place = &p, .rows = 1, .D = D, .F = D / 2, .side = (enum side)side,
 					      .positions = &position, .centre = (double[]){ 700, 188, -FAR }[c],
 					      .inv_freq = inv_freq, .attention_factor = 1, .cosine = cosine,
 					      .sine = sine };

@@ -300,6 +300,12 @@ static void frequencies_declare(const struct model_options *o, struct layout *l,
 			   layer);
 }
 
+static bool frequencies_prepared(const struct place *p)
+{
+	(void)p;
+	return true;
+}
+
 static void frequencies_prepare(const struct place *p, struct place_parameters own, struct prepared *to)
 {
 	for (int m = 0; m < p->D / 2; m++)
@@ -321,7 +327,7 @@ const struct position throwaway_frequencies = {
 	.entry = { .name = "frequencies" },
 	.check = rope_check,
 	.declare = frequencies_declare,
-	.prepares_inv_freq = true,
+	.prepares_inv_freq = frequencies_prepared,
 	.prepare = frequencies_prepare,
 	.prepare_back = frequencies_prepare_back,
 	.rotate = rope_rotate,
@@ -388,17 +394,11 @@ const struct position *const throwaway_encodings[] = {
 
 #define CLIP 5
 
-static void clipped_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
+static void clipped_zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
-	scaling_base(r, inv_freq);
-	*attention_factor = 1;
-}
-
-static void clipped_zones(const struct method *scaling, const struct model_options *o, const struct place *p,
-			  struct arena *a, struct zones *out)
-{
+	const struct place *p = q->place;
 	struct zone *zone = ARENA_TAKE(a, struct zone, 2);
-	struct zone near = zone_plain(scaling, o, p, a, 0, p->T), far = zone_plain(scaling, o, p, a, 0, p->T);
+	struct zone near = zone_plain(q, a, 0, p->T), far = zone_plain(q, a, 0, p->T);
 	int *low = ARENA_TAKE(a, int, (size_t)p->T), *high = ARENA_TAKE(a, int, (size_t)p->T);
 	double *query = ARENA_TAKE(a, double, (size_t)p->T), *key = ARENA_TAKE(a, double, (size_t)p->T);
 	for (int i = 0; zone && i < p->T; i++) {
@@ -419,7 +419,6 @@ static void clipped_zones(const struct method *scaling, const struct model_optio
 }
 
 const struct scaling throwaway_clipped = {
-	.entry = { .name = "clipped" },
-	.frequencies = clipped_frequencies,
+	.entry = { .name = "clipped", .joins = scaling_joins },
 	.zones = clipped_zones,
 };

@@ -1,7 +1,7 @@
 #ifndef ROPEWALK_TESTS_THROWAWAY_H
 #define ROPEWALK_TESTS_THROWAWAY_H
 
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 /* Encodings and a scaling that exist to prove the hooks: each uses some that no listed one needs yet. */
 

@@ -83,7 +83,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 }
 
 const struct position position_alibi = {
-	.entry = { .name = "alibi", .help = "a fixed penalty a head, growing with the distance", .options = options },
+	.entry = { .name = "alibi", .help = "a fixed penalty a head, growing with the distance",
+		   .paper = "Press et al. 2021, 2108.12409", .options = options },
 	.inspect = inspect,
 	.logits = logits,
 	.logits_back = logits_back,

@@ -124,7 +124,8 @@ static void yarn(const struct scaling_request *r, double *inv_freq, double *atte
 
 const struct scaling scaling_ntk_by_parts = {
 	.entry = { .name = "ntk_by_parts", .help = "slow pairs interpolated, fast ones kept, a ramp between",
-		   .options = by_parts_options },
+		   .paper = "Peng et al. 2023, 2309.00071, section 3.2", .options = by_parts_options,
+		   .joins = scaling_joins },
 	.check = check,
 	.frequencies = by_parts,
 	.ramp = ramp,
@@ -132,7 +133,9 @@ const struct scaling scaling_ntk_by_parts = {
 
 const struct scaling scaling_yarn = {
 	.entry = { .name = "yarn", .help = "ntk_by_parts and a temperature: q and k times 0.1 ln s + 1",
-		   .options = yarn_options },
+		   .paper = "Peng et al. 2023, 2309.00071, section 3.4", .options = yarn_options,
+		   .joins = scaling_joins },
+	.tempers = true,
 	.check = check,
 	.frequencies = yarn,
 	.ramp = ramp,

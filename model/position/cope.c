@@ -301,6 +301,7 @@ const struct position position_cope = {
 	.entry = { .name = "cope", .help = "gates count the keys to positions, which pick learned vectors",
 		   .paper = "Golovneva et al. 2024, 2405.18719", .options = options },
 	.check = check,
+	.any_order = true,
 	.declare = declare,
 	.inspect = inspect,
 	.table_reals = table_reals,

@@ -151,6 +151,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 const struct position position_fox = {
 	.entry = { .name = "fox", .help = "a gate a head and token, by which all earlier keys are forgotten",
 		   .paper = "Lin et al. 2025, 2503.02130" },
+	.any_order = true,
 	.declare = declare,
 	.inspect = inspect,
 	.gate_reals = GATE_REALS,

@@ -2,7 +2,7 @@
 #define ROPEWALK_INSPECTION_H
 
 #include "model/base/report.h"
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 /* What an encoding's `inspect` hook gets to know: what it would meet in a sequence of `place->T` tokens at the
  * positions 0 .. T - 1 under a scaling. */

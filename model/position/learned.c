@@ -152,7 +152,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 
 const struct position position_learned = {
 	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding",
-		   .options = options },
+		   .paper = "Gehring et al. 2017, 1705.03122, section 3.1", .options = options },
 	.reach = reach,
 	.declare = declare,
 	.inspect = inspect,

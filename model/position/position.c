@@ -38,6 +38,7 @@ void position_verify(const struct position *p)
 	BUG_IF(!p->values != !p->values_back, "%s: values and values_back come together", name);
 	BUG_IF(!p->prepare != !p->prepare_back, "%s: prepare and prepare_back come together", name);
 	BUG_IF(!p->prepare != !(p->table_reals || p->prepares_inv_freq), "%s: prepare has something to make", name);
+	BUG_IF((p->rotary_dim || p->rotates_layer || p->limit_inv_freq) && !p->rotate, "%s: these are for rotate", name);
 	BUG_IF(p->prepares_inv_freq && !p->rotate, "%s: inv_freq is for rotate", name);
 	BUG_IF((p->carry_reals || p->saved_reals) && !p->logits, "%s: carry and saved are for logits", name);
 }
@@ -46,6 +47,14 @@ void position_verify_all(void)
 {
 	for (int i = 0; i < COUNT; i++)
 		position_verify(list[i]);
+}
+
+double place_length(const struct place *p, int end)
+{
+	double largest = p->positions[end - 1];
+	for (int t = 0; p->unordered && t < end; t++)
+		largest = p->positions[t] > largest ? p->positions[t] : largest;
+	return largest + 1;
 }
 
 struct place place_of(const struct model_options *o)

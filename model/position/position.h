@@ -9,8 +9,9 @@
  * position.c; it fills the hooks it needs and leaves the others NULL. Hooks come in pairs, a value and its gradient
  * with the same arguments first: both or neither (position_verify).
  *
- * Notation: C width, H heads, D head_dim, T tokens, F = D / 2 pairs. Positions are data: doubles that never decrease
- * along a sequence but may repeat or skip; causality goes by index. Gradients are added to, never overwritten. */
+ * Notation: C width, H heads, D head_dim, T tokens, F = D / 2 pairs (of a narrower rotary width, half of that).
+ * Positions are data: doubles that may repeat or skip, and decrease only for encodings that say so (`any_order`);
+ * causality goes by index. Gradients are added to, never overwritten. */
 
 /* What every hook gets to know. */
 struct place {
@@ -19,7 +20,11 @@ struct place {
 	int C, H, D, layers, train_length;
 	int T;                   /* tokens of a sequence, and */
 	const double *positions; /* [T] their positions */
+	bool unordered;          /* positions may decrease */
 };
+
+/* The largest of the first `end` positions + 1. */
+double place_length(const struct place *p, int end);
 
 /* The encoding's parameters, and in `_back` hooks their gradients, where `declare` put them. */
 struct place_parameters {
@@ -41,6 +46,7 @@ enum side { SIDE_QUERY, SIDE_KEY };
 struct rotation {
 	const struct place *place;
 	int rows, D, head;
+	int F; /* pairs, the first 2 F of a row's D reals in some order; the rest are copied */
 	enum side side;
 	const double *positions; /* [rows] under the zone's map */
 	double centre;           /* of a `centred` encoding: position of the middle of the query block */
@@ -90,6 +96,8 @@ struct position {
 
 	/* Refuses options it cannot take (an odd head_dim). May be NULL. */
 	struct err (*check)(const struct model_options *options, int D);
+	/* It takes positions that decrease along a sequence, so that a key may lie ahead of a query that sees it. */
+	bool any_order;
 	/* Refuses positions it cannot take, up to `largest`. May be NULL: any length. */
 	struct err (*reach)(const struct place *p, double largest);
 
@@ -104,7 +112,8 @@ struct position {
 
 	/* Once a layer: parameters -> table; gradient of the table, summed over sequences, -> parameter gradients. */
 	size_t (*table_reals)(const struct place *p); /* a head's share; NULL: no table */
-	bool prepares_inv_freq; /* `prepare` also sets these two; such an encoding takes no scaling */
+	/* Does `prepare` also set inv_freq and attention_factor? Such an encoding takes no scaling. NULL: no. */
+	bool (*prepares_inv_freq)(const struct place *p);
 	void (*prepare)(const struct place *p, struct place_parameters own, struct prepared *to);
 	void (*prepare_back)(const struct place *p, struct place_parameters own, const struct prepared *made,
 			     const real *d_table, const double *d_inv_freq, double d_attention_factor,
@@ -131,6 +140,13 @@ struct position {
 
 	/* Base of its fixed inverse frequencies; such an encoding takes RoPE scalings (scaling.h). NULL: takes none. */
 	double (*rope_theta)(const struct place *p);
+
+	/* How much of head_dim it rotates, for such encodings an even number; NULL: all. */
+	int (*rotary_dim)(const struct place *p);
+	/* Changes the frequencies [rotary_dim / 2] last, after any scaling. May be NULL. */
+	void (*limit_inv_freq)(const struct place *p, double *inv_freq);
+	/* Does it rotate this layer? NULL: all of them. */
+	bool (*rotates_layer)(const struct place *p, int layer);
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
 	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query

@@ -14,7 +14,7 @@ static const struct option options[] = {
 
 void rope_rotate(const struct rotation *r, const real *from, int from_stride, real *to)
 {
-	int F = r->D / 2;
+	int F = r->F;
 	for (int row = 0; row < r->rows; row++, from += from_stride, to += r->D) {
 		/* Rows stand far apart, in a pattern that the processor does not foresee. */
 		for (int i = 0; row + AHEAD < r->rows && i < r->D; i += (int)(64 / sizeof(real)))
@@ -25,6 +25,8 @@ void rope_rotate(const struct rotation *r, const real *from, int from_stride, re
 			to[2 * m] = x * cosine[m] - y * sine[m];
 			to[2 * m + 1] = x * sine[m] + y * cosine[m];
 		}
+		for (int d = 2 * F; d < r->D; d++)
+			to[d] = from[d];
 	}
 }
 
@@ -32,7 +34,7 @@ void rope_rotate(const struct rotation *r, const real *from, int from_stride, re
 static void frequency_gradient(const struct rotation *r, const real *from, int from_stride, const real *d_to,
 			       struct rotation_gradient g)
 {
-	int F = r->D / 2;
+	int F = r->F;
 	for (int row = 0; row < r->rows; row++, from += from_stride, d_to += r->D)
 		for (int m = 0; m < F; m++) {
 			size_t at = (size_t)row * (size_t)F + (size_t)m;
@@ -48,7 +50,7 @@ static void frequency_gradient(const struct rotation *r, const real *from, int f
 void rope_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 		      int d_from_stride, struct rotation_gradient g)
 {
-	int F = r->D / 2;
+	int F = r->F;
 	if (g.inv_freq)
 		frequency_gradient(r, from, from_stride, d_to, g);
 	for (int row = 0; row < r->rows; row++, d_to += r->D, d_from += d_from_stride) {
@@ -58,6 +60,8 @@ void rope_rotate_back(const struct rotation *r, const real *from, int from_strid
 			d_from[2 * m] += d_x * cosine[m] + d_y * sine[m];
 			d_from[2 * m + 1] += d_y * cosine[m] - d_x * sine[m];
 		}
+		for (int d = 2 * F; d < r->D; d++)
+			d_from[d] += d_to[d];
 	}
 }
 
@@ -82,7 +86,8 @@ static double theta(const struct place *p)
 }
 
 const struct position position_rope = {
-	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position", .options = options },
+	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position",
+		   .paper = "Su et al. 2021, 2104.09864", .options = options },
 	.check = rope_check,
 	.inspect = rope_inspect,
 	.rope_theta = theta,

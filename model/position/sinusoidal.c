@@ -63,7 +63,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 
 const struct position position_sinusoidal = {
 	.entry = { .name = "sinusoidal", .help = "fixed sines and cosines added to the token embedding",
-		   .options = options },
+		   .paper = "Vaswani et al. 2017, 1706.03762, section 3.5", .options = options },
 	.inspect = inspect,
 	.embed = embed,
 	.embed_back = embed_back,

@@ -157,7 +157,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 }
 
 const struct position position_t5 = {
-	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances", .options = options },
+	.entry = { .name = "t5", .help = "a learned bias a head and bucket of distances",
+		   .paper = "Raffel et al. 2019, 1910.10683, section 2.1", .options = options },
 	.check = check,
 	.declare = declare,
 	.inspect = inspect,

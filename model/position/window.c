@@ -1,4 +1,4 @@
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 /* Sliding-window attention (Beltagy et al. 2020, 2004.05150, section 3.1, causal): query i sees keys i - size + 1 .. i
  * at their own positions, so no distance exceeds size - 1. Frequencies stay, and any encoding takes it. */
@@ -11,17 +11,11 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static void frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
+static void zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
-	scaling_base(r, inv_freq);
-	*attention_factor = 1;
-}
-
-static void zones(const struct method *scaling, const struct model_options *o, const struct place *p, struct arena *a,
-		  struct zones *out)
-{
-	int64_t size = scaling->value[SIZE].integer > 0 ? scaling->value[SIZE].integer : p->train_length;
-	struct zone *zone = ARENA_TAKE(a, struct zone, 1), z = zone_plain(scaling, o, p, a, 0, p->T);
+	const struct place *p = q->place;
+	int64_t given = q->own->value[SIZE].integer, size = given > 0 ? given : p->train_length;
+	struct zone *zone = ARENA_TAKE(a, struct zone, 1), z = zone_plain(q, a, 0, p->T);
 	int *low = ARENA_TAKE(a, int, (size_t)p->T);
 	*out = (struct zones){ .zone = zone, .count = 1, .together = 1 };
 	if (!zone)
@@ -33,8 +27,8 @@ static void zones(const struct method *scaling, const struct model_options *o, c
 }
 
 const struct scaling scaling_window = {
-	.entry = { .name = "window", .help = "attention to the last keys only; for any encoding", .options = options },
+	.entry = { .name = "window", .help = "attention to the last keys only; for any encoding", .paper = "Beltagy et al. 2020, 2004.05150, section 3.1",
+		   .options = options, .joins = scaling_joins },
 	.any_encoding = true,
-	.frequencies = frequencies,
 	.zones = zones,
 };

@@ -45,7 +45,7 @@ struct powers {
 
 static void powers_start(struct powers *w, const struct rotation *r, int first)
 {
-	w->pairs = r->D / 2 - first < PAIRS ? r->D / 2 - first : PAIRS;
+	w->pairs = r->F - first < PAIRS ? r->F - first : PAIRS;
 	w->position = NAN;
 	for (int m = 0; m < w->pairs; m++)
 		w->rate[m] = (r->side == SIDE_QUERY ? 1 : -1) * growth(r->place, first + m);
@@ -77,7 +77,7 @@ static inline real power(const struct powers *w, int step, int m)
 static void rotate_pairs(const struct rotation *r, int first, const real *from, int from_stride, real *to)
 {
 	struct powers w;
-	size_t F = (size_t)r->D / 2;
+	size_t F = (size_t)r->F;
 	powers_start(&w, r, first);
 	for (int row = 0; row < r->rows; row++, from += from_stride, to += r->D) {
 		const real *cosine = r->cosine + (size_t)row * F + first, *sine = r->sine + (size_t)row * F + first;
@@ -92,14 +92,14 @@ static void rotate_pairs(const struct rotation *r, int first, const real *from, 
 
 static void rotate(const struct rotation *r, const real *from, int from_stride, real *to)
 {
-	for (int m = 0; m < r->D / 2; m += PAIRS)
+	for (int m = 0; m < r->F; m += PAIRS)
 		rotate_pairs(r, m, from + 2 * m, from_stride, to + 2 * m);
 }
 
 static void rotate_pairs_back(const struct rotation *r, int first, const real *d_to, real *d_from, int d_from_stride)
 {
 	struct powers w;
-	size_t F = (size_t)r->D / 2;
+	size_t F = (size_t)r->F;
 	powers_start(&w, r, first);
 	for (int row = 0; row < r->rows; row++, d_to += r->D, d_from += d_from_stride) {
 		const real *cosine = r->cosine + (size_t)row * F + first, *sine = r->sine + (size_t)row * F + first;
@@ -116,7 +116,7 @@ static void rotate_back(const struct rotation *r, const real *from, int from_str
 			int d_from_stride, struct rotation_gradient g)
 {
 	(void)from, (void)from_stride, (void)g;
-	for (int m = 0; m < r->D / 2; m += PAIRS)
+	for (int m = 0; m < r->F; m += PAIRS)
 		rotate_pairs_back(r, m, d_to + 2 * m, d_from + 2 * m, d_from_stride);
 }
 
