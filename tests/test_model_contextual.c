@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Encodings that read the text and not its positions, cope and fox: golden numbers, and the formulas in plain loops over
- * several tiles, under zones that leave keys out. */
+/* Encodings that read the text and not its positions, cope and fox: golden numbers, and the formulas in plain loops
+ * over several tiles, under zones that leave keys out. */
 
 #ifdef ROPEWALK_DOUBLE
 #define CLOSE 1e-10
@@ -109,12 +109,14 @@ static void cope_golden(void **state)
 	size_t count = json_array_size(json_object_get(root, "cases")), undivided = 0;
 	for (size_t n = 0; n < count; n++) {
 		const json_t *s = golden_part(root, n, "settings"), *e = golden_part(root, n, "expected");
+		const json_t *terms = json_object_get(e, "position_logits_raw");
 		int T = (int)json_number(s, "T"), D = (int)json_number(s, "head_dim");
 		bool divide = !truth(s, "nodiv");
 		char label[64];
 		struct layer_case c;
 		struct method none = scaling_named("none");
-		snprintf(label, sizeof label, "cope(npos=%d%s)", (int)json_number(s, "npos"), divide ? "" : ",divide=off");
+		snprintf(label, sizeof label, "cope(npos=%d%s)", (int)json_number(s, "npos"),
+			 divide ? "" : ",divide=off");
 		layer_open(&c, label, 999, 1, T, D);
 		fill(json_object_get(s, "q"), (size_t)D, c.q);
 		fill(json_object_get(s, "k"), (size_t)D, c.k);
@@ -124,8 +126,7 @@ static void cope_golden(void **state)
 		check_attention(&c, e);
 		for (int i = 0; i < T; i++)
 			for (int j = 0; j <= i; j++) {
-				const json_t *row = json_array_get(json_object_get(e, "position_logits_raw"), (size_t)i);
-				double z = json_at(row, (size_t)j), product = layer_product(&c, 0, i, j);
+				double z = json_at(json_array_get(terms, (size_t)i), (size_t)j), product = layer_product(&c, 0, i, j);
 				layer_check(&c, 0, i, j, divide ? (product + z) / sqrt(D) : product / sqrt(D) + z,
 					    CLOSE);
 			}

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* CoPE, contextual positions (Golovneva et al. 2024, 2405.18719, section 4): gates g_ij = sigmoid(q_i.k_j) count keys,
- * p_ij = sum of g_it over j <= t <= i that row i sees, at most npos - 1, and q_i.e(p_ij) is added to q_i.k_j, where e(p)
- * lies on the line between rows floor(p) and ceil(p) of a table e [npos][D] of each layer, the same for all heads and
- * zero at first. The paper's formula has the gates of q.k; its listing and its repository of q.k / sqrt(D). The
+/* CoPE, contextual positions (Golovneva et al. 2024, 2405.18719): gates g_ij = sigmoid(q_i.k_j) count keys,
+ * p_ij = sum of g_it over j <= t <= i that row i sees, at most npos - 1, and q_i.e(p_ij) is added to q_i.k_j, where
+ * e(p) lies on the line between rows floor(p) and ceil(p) of a table e [npos][D] of each layer, the same for all heads
+ * and zero at first. The paper's formula has the gates of q.k; its listing and its repository of q.k / sqrt(D). The
  * repository divides q.k + q.e by sqrt(D), the listing q.k alone. Positions of tokens are not looked at. */
 
 enum { NPOS, GATES, DIVIDE };
@@ -157,8 +157,8 @@ static void leave(struct walk *w, int lower, int upper, real *d_q, struct tile_g
 		pass(w, w->upper, d_upper, d_q, g);
 }
 
-/* d is the gradient of term(position); returns that of the position: 0 at the end of the table, where both rows are one.
- */
+/* d is the gradient of term(position); returns that of the position: 0 at the end of the table, where both rows are
+ * one. */
 static double term_back(struct walk *w, double position, double d, real *d_q, struct tile_gradient g)
 {
 	int lower, upper;

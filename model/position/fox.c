@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* FoX, the forgetting transformer (Lin et al. 2025, 2503.02130, section 3): logit = scale q.k + sum of ln f_t over
+/* FoX, the forgetting transformer (Lin et al. 2025, 2503.02130): logit = scale q.k + sum of ln f_t over
  * j < t <= i, f_t = sigmoid(w_h.x_t + c_h) of the layer's normed input x. Positions are not looked at, and keys that a
  * row does not see are forgotten over like others. At first w ~ N(0, 1/C) and c = 0, as its authors have it, so that f
  * is about 1/2. */
@@ -143,8 +143,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 	TRY(report_column(to, "weight_norms", "|w|, head", p->H, &spread));
 	for (int layer = 0; layer < p->layers; layer++)
 		fill_layer(p, in->own[layer].layer, forget + layer * p->H, half + layer * p->H, spread + layer * p->H);
-	report_note(to, "f = sigmoid(w.x + c): at x = 0 it is sigmoid(c), and weights halve in as many tokens as given; "
-			"the deviation of w.x over tokens is about |w|.");
+	report_note(to, "f = sigmoid(w.x + c): at x = 0 it is sigmoid(c), and weights halve in as many tokens as "
+			"given; the deviation of w.x over tokens is about |w|.");
 	return OK;
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* xPos (Sun et al. 2022, 2212.10554, section 3): RoPE, and pair m of q_i times zeta_m^(i/B), of k_j times
+/* xPos (Sun et al. 2022, 2212.10554): RoPE, and pair m of q_i times zeta_m^(i/B), of k_j times
  * zeta_m^(-j/B), zeta_m = (2m/D + gamma) / (1 + gamma) <= 1, so that its part of q.k fades by zeta_m^((i-j)/B). Powers
  * count from the centre of the block of queries, which leaves q.k as it is. A RoPE scaling changes the angles alone. */
 
@@ -148,8 +148,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 }
 
 const struct position position_xpos = {
-	.entry = { .name = "xpos", .help = "rope whose pairs fade with the distance", .paper = "Sun et al. 2022, 2212.10554",
-		   .options = options },
+	.entry = { .name = "xpos", .help = "rope whose pairs fade with the distance",
+		   .paper = "Sun et al. 2022, 2212.10554", .options = options },
 	.check = rope_check,
 	.inspect = inspect,
 	.rope_theta = theta,
