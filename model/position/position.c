@@ -7,10 +7,14 @@
 	_(learned)    \
 	_(t5)         \
 	_(alibi)      \
+	_(hard_alibi) \
+	_(kerple)     \
+	_(fire)       \
+	_(sandwich)   \
 	_(rope)       \
-	_(fox)        \
 	_(xpos)       \
-	_(cope)
+	_(cope)       \
+	_(fox)
 
 #define DECLARE(name) extern const struct position position_##name;
 ENCODINGS(DECLARE)
