@@ -109,7 +109,7 @@ struct rotation attention_rotation(const struct attention_head *h, int zone, enu
 	const struct zone *z = &h->zone[zone];
 	size_t at = attention_angles(a, h->sequence, h->set, zone, side) + (size_t)first * (size_t)a->F;
 	return (struct rotation){
-		.rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side,
+		.place = a->place, .rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side,
 		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
 		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
 		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,

@@ -66,7 +66,7 @@ struct attention_head {
 	const struct zone *zone;  /* the first of the current group, of this sequence */
 	const int32_t *wanted;    /* of this sequence; NULL: all */
 	const real *q, *k, *v;    /* stride 3C */
-	const real *gate;         /* stride H gate_reals */
+	real *gate;               /* stride H gate_reals */
 	real *output;             /* stride C */
 	real *lse;                /* stride 1 */
 	real *saved;              /* stride saved_reals */

@@ -44,6 +44,7 @@ struct prepared {
 /* Rows of one head's queries or keys to rotate. */
 enum side { SIDE_QUERY, SIDE_KEY };
 struct rotation {
+	const struct place *place;
 	int rows, D, head;
 	int F; /* pairs, the first 2 F of a row's D reals in some order; the rest are copied */
 	enum side side;
@@ -133,6 +134,11 @@ struct position {
 	void (*gate)(const struct place *p, struct place_parameters own, int rows, const real *x, real *gate);
 	void (*gate_back)(const struct place *p, struct place_parameters own, int rows, const real *x, const real *gate,
 			  const real *d_gate, real *d_x, struct place_gradients to);
+	/* Once all gates of a sequence are made, for each head: completes its gates [T][gate_reals], `stride` apart, by
+	 * what goes along the sequence (sums). Backward, when all tiles have added to d_gate: completes that, for
+	 * gate_back. May be NULL. */
+	void (*gates_ready)(const struct place *p, real *gate, int stride);
+	void (*gates_ready_back)(const struct place *p, const real *gate, real *d_gate, int stride);
 
 	/* Base of its fixed inverse frequencies; such an encoding takes RoPE scalings (scaling.h). NULL: takes none. */
 	double (*rope_theta)(const struct place *p);
@@ -146,7 +152,9 @@ struct position {
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
 	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query
-			 block */
+			 block, */
+	double (*centred_span)(const struct place *p); /* and blocks are cut so that their positions span no more; NULL:
+							  anything */
 	void (*rotate)(const struct rotation *r, const real *from, int from_stride, real *to);
 	void (*rotate_back)(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 			    int d_from_stride, struct rotation_gradient g);
