@@ -162,11 +162,16 @@ static struct err check_part(const struct method *part, const struct model_optio
 	const struct scaling *s = scaling_of(part);
 	const struct position *position = position_of(&o->encoding);
 	struct place p = place_of(o);
+	bool changes = s->base || s->frequencies || s->after;
+	if (!s->any_encoding && !position->rope_theta && !changes)
+		return err_usage("Use scaling none, or an encoding that rotates, such as rope.",
+				 "scaling: %s moves positions that are rotated, and the encoding %s rotates none",
+				 s->entry.name, o->encoding.entry->name);
 	if (!s->any_encoding && !position->rope_theta)
 		return err_usage("Use scaling none, or an encoding with fixed frequencies such as rope.",
 				 "scaling: %s changes RoPE's frequencies, and the encoding %s has none", s->entry.name,
 				 o->encoding.entry->name);
-	if (!s->any_encoding && position->prepares_inv_freq && position->prepares_inv_freq(&p))
+	if (changes && position->prepares_inv_freq && position->prepares_inv_freq(&p))
 		return err_usage("Use scaling none, or a model whose frequencies are fixed.",
 				 "scaling: %s changes fixed frequencies, and those of this model are learned",
 				 s->entry.name);
