@@ -44,10 +44,16 @@ static double temperature(const struct scaling_request *r, double position)
 	return t > 0 ? 1 / t : root * root;
 }
 
+static bool settled(const struct method *own)
+{
+	return own->value[VALUE].number > 0;
+}
+
 const struct scaling scaling_temperature = {
 	.entry = { .name = "temperature", .help = "yarn's temperature alone; for any encoding",
 		   .paper = "Peng et al. 2023, 2309.00071, equation 22", .options = options, .joins = scaling_joins },
 	.any_encoding = true,
 	.tempers = true,
+	.settled = settled,
 	.query_scale = temperature,
 };
