@@ -1,5 +1,6 @@
 #include "tests/reference.h"
 
+#include "tests/reference_bias.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@ struct sequence {
 	int T, C, H, D;
 	const double *positions; /* [T] */
 	const double *distance;  /* [T][T] of a query and a key that it sees; NAN where it does not */
+	const double *query;     /* [T] the query's own position, for biases that go by it */
 	const double *scale;     /* [T] of queries */
 };
 
@@ -24,13 +26,13 @@ static bool is(const struct method *m, const char *name)
 
 bool reference_knows(const struct entry *e)
 {
-	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope", "none", "linear",
-					     "ntk", "dynamic", "ntk_by_parts", "yarn", "window", "sinks", "rerope",
+	static const char *const known[] = { "nope", "sinusoidal", "learned", "rope", "none", "linear", "ntk",
+					     "dynamic", "ntk_by_parts", "yarn", "window", "sinks", "rerope",
 					     "leaky_rerope", "self_extend", "dual_chunk", "logn", "temperature" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(e->name, known[i]))
 			return true;
-	return false;
+	return reference_has_bias(e);
 }
 
 static double option(const struct method *m, const char *name)
@@ -120,10 +122,22 @@ static void feed_forward(const struct sequence *s, int layer, double *x)
 
 /* ---- What is added to the embeddings. ---- */
 
-static double sinusoid(double position, int column, int C)
+static double sinusoid(const struct method *m, double position, int column, int C)
 {
-	double angle = position * pow(10000, -(double)(column / 2 * 2) / C);
-	return column % 2 ? cos(angle) : sin(angle);
+	int half = C / 2, pair = column / 2;
+	bool cosine = column % 2;
+	if (chosen(m, "layout", "concatenated")) {
+		cosine = column >= (C + 1) / 2;
+		pair = cosine ? column - (C + 1) / 2 : column;
+	}
+	double angle = position * pow(10000, -2.0 * pair / C);
+	if (chosen(m, "layout", "tensor2tensor")) {
+		if (column == 2 * half)
+			return 0;
+		cosine = column >= half;
+		angle = position * exp(-(cosine ? column - half : column) * log(1e4) / fmax(half - 1, 1));
+	}
+	return cosine ? cos(angle) : sin(angle);
 }
 
 static double learned(const struct sequence *s, double position, int column)
@@ -151,7 +165,8 @@ static double *embed(const struct sequence *s, const int32_t *token)
 			double *to = &x[t * s->C + c];
 			*to = (double)table[token[t] * s->C + c];
 			if (is(s->encoding, "sinusoidal"))
-				*to += option(s->encoding, "scale") * sinusoid(s->positions[t], c, s->C);
+				*to += option(s->encoding, "scale") *
+				       sinusoid(s->encoding, s->positions[t], c, s->C);
 			else if (is(s->encoding, "learned"))
 				*to += learned(s, s->positions[t], c);
 		}
@@ -182,17 +197,6 @@ int reference_bucket(int buckets, int max_distance, int distance)
 	return bucket < buckets - 1 ? bucket : buckets - 1;
 }
 
-static double bias(const struct sequence *s, int head, double distance)
-{
-	const struct method *e = s->encoding;
-	if (is(e, "alibi"))
-		return -reference_slope(chosen(e, "slopes", "spread"), head, s->H) * distance;
-	if (!is(e, "t5"))
-		return 0;
-	int bucket = reference_bucket((int)option(e, "buckets"), (int)option(e, "max_distance"), (int)floor(distance));
-	return (double)value(s->model, -1, "model.position.table")[bucket * s->H + head];
-}
-
 /* ---- Which keys a query sees, and how far off. ---- */
 
 /* The part of that name of a scaling A+B; NULL: it has none. */
@@ -209,13 +213,17 @@ static double or_else(double given, double otherwise)
 	return given > 0 ? given : otherwise;
 }
 
-/* The cache holds `start` keys and `recent` before a step's own; a key's slot is how many of those kept came before it. */
+/* The cache holds `start` keys and this many recent ones before a step's own. */
+static double cache_recent(const struct method *m, int train_length)
+{
+	double given = option(m, "recent");
+	return given > 0 ? given - chosen(m, "evict", "before") : fmax(0, train_length - option(m, "start") - 1);
+}
+
+/* A key's slot is how many of those kept came before it. */
 static double cached_distance(const struct method *m, int train_length, int i, int j)
 {
-	double start = option(m, "start");
-	double recent = or_else(option(m, "recent"), fmax(0, train_length - start - 1));
-	if (option(m, "recent") > 0 && chosen(m, "evict", "before"))
-		recent--;
+	double start = option(m, "start"), recent = cache_recent(m, train_length);
 	if (i <= start + recent || i - j <= recent)
 		return i - j;
 	return j < start ? start + recent - j : NAN;
@@ -264,6 +272,13 @@ double reference_distance(const struct method *scaling, int train_length, int T,
 		return w;
 	return is(m, "leaky_rerope") ? leaky_distance(m, w, L, length, r)
 				     : grouped_distance(m, w, L, length, positions[i], positions[j]);
+}
+
+/* Where a query stands for a bias that goes by it. */
+static double query_position(const struct method *scaling, int train_length, const double *positions, int i)
+{
+	const struct method *m = part(scaling, "sinks");
+	return m ? fmin(i, option(m, "start") + cache_recent(m, train_length)) : positions[i];
 }
 
 /* ---- Rotations, and the scalings of their frequencies. ---- */
@@ -408,13 +423,13 @@ static double product(const struct sequence *s, const double *q, const double *k
 }
 
 /* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
-static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
+static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
 	struct turn turn = { .whole = take((size_t)s->T, sizeof *turn.whole) };
 	struct turn *rotates = is(s->encoding, "rope") ? &turn : NULL;
-	bool biased = is(s->encoding, "alibi") || is(s->encoding, "t5");
 	const struct method *dynamic = part(s->scaling, "dynamic");
 	int block = rotates && dynamic ? (int)option(dynamic, "block") : 0;
+	reference_biases(s->model, layer, head, s->T, s->query, s->distance, score);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
 		if (rotates)
@@ -422,23 +437,21 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 		for (int i = begin; i < end; i++)
 			for (int j = 0; j <= i; j++) {
 				double r = s->distance[i * s->T + j], *to = &score[i * s->T + j];
-				double add = biased && !isnan(r) ? bias(s, head, r) : 0;
 				if (isnan(r))
 					*to = -INFINITY;
 				else
-					*to = product(s, q + i * s->C, k + j * s->C, r, rotates) * s->scale[i] /
-						      sqrt(s->D) + add;
+					*to += product(s, q + i * s->C, k + j * s->C, r, rotates) * s->scale[i] / sqrt(s->D);
 			}
 	}
 	free(turn.whole);
 }
 
 /* output [T][C] of one head = softmax(score) v. */
-static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v,
+static void attend(const struct sequence *s, int layer, int head, const double *q, const double *k, const double *v,
 		   double *output)
 {
 	double *score = TAKE(double, s->T * s->T);
-	scores(s, head, q, k, score);
+	scores(s, layer, head, q, k, score);
 	for (int i = 0; i < s->T; i++) {
 		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
@@ -461,7 +474,7 @@ static void attention(const struct sequence *s, int layer, double *x)
 	double *v = project(m, layer, "self_attn.v_proj.weight", s->T, y);
 	double *heads = TAKE(double, s->T * s->C);
 	for (int h = 0; h < s->H; h++)
-		attend(s, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
+		attend(s, layer, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
 	double *output = project(m, layer, "self_attn.o_proj.weight", s->T, heads);
 	for (int i = 0; i < s->T * s->C; i++)
 		x[i] += output[i];
@@ -508,7 +521,8 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	const struct model_options *o = &m->options;
 	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
 			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
-	double *at = TAKE(double, T), *distance = TAKE(double, T * T), *scale = TAKE(double, T), sum = 0;
+	double *at = TAKE(double, T), *distance = TAKE(double, T * T), *scale = TAKE(double, T);
+	double *query = TAKE(double, T), sum = 0;
 	if (!reference_knows(s.encoding->entry))
 		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
 	for (int t = 0; t < T; t++)
@@ -516,11 +530,13 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	s.positions = at;
 	for (int i = 0; i < T; i++) {
 		scale[i] = query_scale(&s, at[i]);
+		query[i] = query_position(scaling, (int)o->train_length, at, i);
 		for (int j = 0; j <= i; j++)
 			distance[i * T + j] = reference_distance(scaling, (int)o->train_length, T, at, i, j);
 	}
 	s.distance = distance;
 	s.scale = scale;
+	s.query = query;
 	for (int b = 0; b < B; b++) {
 		double *row = sequence_logits(&s, token + b * T);
 		for (int t = 0; t < T; t++) {
@@ -537,5 +553,6 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	free(at);
 	free(distance);
 	free(scale);
+	free(query);
 	return sum;
 }

@@ -69,7 +69,11 @@ static void add_encodings(struct labels *l)
 					    "t5(buckets=2,max_distance=2)",
 					    "t5(buckets=7,max_distance=90)",
 					    "t5(buckets=32,max_distance=128)",
+					    "t5(per_layer=on)",
 					    "rope(theta=10000)",
+					    "hard_alibi(windows=1,step=40)",
+					    "fire(width=3,init_length=100,eps=0.01)",
+					    "sandwich(width=6,start=1)",
 					    NULL };
 	int known = 0;
 	for (int i = 0; position_at(i); i++)
@@ -338,8 +342,9 @@ static void far_from_the_origin(void **state)
 	struct model_options o = options_of("rope", (struct shape){ 12, 2, 8, .tied = false });
 	for (int s = 0; s < 4; s++)
 		compare(&o, scalings[s], 1, LENGTH, positions, fmax(TOLERANCE, 1e-8));
-	static const char *const encodings[] = { "sinusoidal", "alibi", "t5", "nope", "learned(overflow=clamp)" };
-	for (int e = 0; e < 5; e++) {
+	static const char *const encodings[] = { "sinusoidal", "alibi", "t5",	 "nope",     "learned(overflow=clamp)",
+						 "kerple",     "fire",	"sandwich", "hard_alibi" };
+	for (size_t e = 0; e < sizeof encodings / sizeof *encodings; e++) {
 		o = options_of(encodings[e], (struct shape){ 12, 2, 8, .tied = false });
 		compare(&o, "none", 1, LENGTH, positions, fmax(TOLERANCE, 1e-8));
 	}

@@ -70,6 +70,8 @@ struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
 	const double *query_positions, *key_positions;  /* [rows], [columns], under the zone's maps */
+	const double *query_alone;                      /* [rows] for what goes by the query's position itself; NULL:
+							   query_positions */
 	const real *q, *k;                              /* [rows][D], [columns][D], after `rotate` */
 	int q_stride, k_stride;
 	const real *query_gate, *key_gate;              /* [rows][gate_reals], [columns][gate_reals] of this head */
@@ -105,6 +107,8 @@ struct position {
 	void (*declare)(const struct model_options *options, struct layout *l, int layer);
 	/* Projects the parameters back into their domain after an update. */
 	void (*constrain)(const struct place *p, real *shared, real *layer);
+	/* For checks by differences: moves them to where the loss has no kink within a step. May be NULL. */
+	void (*avoid_kinks)(const struct place *p, real *shared, real *layer);
 
 	/* Adds its numbers to a report (inspection.h). May be NULL: no more is shown than its name and options. */
 	struct err (*inspect)(const struct inspection *in, struct report *to);

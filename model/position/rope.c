@@ -1,11 +1,16 @@
 #include "model/position/rope.h"
 
+#include "model/position/inspection.h"
+
 #include <math.h>
 
-enum { THETA };
+enum { THETA, DROPPED };
 static const struct option options[] = {
 	[THETA] = { .name = "theta", .kind = OPTION_NUMBER, .initial = "500", .least = 1, .most = 1e300,
 		    .results = true, .help = "base of the frequencies theta^(-2m/D)" },
+	[DROPPED] = { .name = "dropped", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1,
+		      .choices = "off|on", .unit = "", .results = true,
+		      .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
 	{ 0 },
 };
 
@@ -85,12 +90,28 @@ static double theta(const struct place *p)
 	return p->method->value[THETA].number;
 }
 
+static bool rotates_layer(const struct place *p, int layer)
+{
+	(void)layer;
+	return !p->method->value[DROPPED].integer;
+}
+
+static struct err inspect(const struct inspection *in, struct report *to)
+{
+	TRY(rope_inspect(in, to));
+	if (!rotates_layer(in->place, 0))
+		report_note(to, "Dropped: no layer turns by them.");
+	return OK;
+}
+
 const struct position position_rope = {
 	.entry = { .name = "rope", .help = "rotates adjacent pairs of q and k by position",
 		   .paper = "Su et al. 2021, 2104.09864", .options = options },
+	.any_order = true,
 	.check = rope_check,
-	.inspect = rope_inspect,
+	.inspect = inspect,
 	.rope_theta = theta,
+	.rotates_layer = rotates_layer,
 	.rotate = rope_rotate,
 	.rotate_back = rope_rotate_back,
 };

@@ -7,20 +7,29 @@
 #include <string.h>
 
 /* Adding a scaling: its file (or its struct in that of its family), and its line here. */
-#define SCALINGS(_)     \
-	_(none)         \
-	_(linear)       \
-	_(ntk)          \
-	_(dynamic)      \
-	_(ntk_by_parts) \
-	_(yarn)         \
-	_(window)       \
-	_(sinks)        \
-	_(rerope)       \
-	_(leaky_rerope) \
-	_(self_extend)  \
-	_(dual_chunk)   \
-	_(logn)         \
+#define SCALINGS(_)       \
+	_(none)           \
+	_(linear)         \
+	_(dynamic_linear) \
+	_(ntk)            \
+	_(dynamic)        \
+	_(dynamic_qwen)   \
+	_(ntk_mixed)      \
+	_(ntk_by_parts)   \
+	_(yarn)           \
+	_(dynamic_yarn)   \
+	_(llama3)         \
+	_(longrope)       \
+	_(abf)            \
+	_(giraffe)        \
+	_(resonance)      \
+	_(window)         \
+	_(sinks)          \
+	_(rerope)         \
+	_(leaky_rerope)   \
+	_(self_extend)    \
+	_(dual_chunk)     \
+	_(logn)           \
 	_(temperature)
 
 #define DECLARE(name) extern const struct scaling scaling_##name;
@@ -97,6 +106,11 @@ struct err scaling_joins(const struct method *first)
 
 /* ---- requests ---- */
 
+double scaling_length_ratio(const struct scaling_request *r)
+{
+	return fmax(1, r->length / r->train_length);
+}
+
 static int rotary_dim(const struct place *p)
 {
 	return p->position->rotary_dim ? p->position->rotary_dim(p) : p->D;
@@ -123,7 +137,7 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 	int factor = method_find(part->entry, "factor");
 	if (factor >= 0) {
 		double given = part->value[factor].number;
-		r.factor = given > 0 ? given : fmax(1, length / p.train_length);
+		r.factor = given > 0 ? given : scaling_length_ratio(&r);
 	}
 	return r;
 }

@@ -87,6 +87,9 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
 				       double length);
 
+/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings. */
+double scaling_length_ratio(const struct scaling_request *r);
+
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
 

@@ -55,10 +55,11 @@ static void zones(const struct zones_request *q, struct arena *a, struct zones *
 	fill_rows(T, c, first, sinks);
 	for (int i = 0; i < T; i++) {
 		index[i] = i;
-		last[i] = (double)(c.start + c.recent);
+		last[i] = i < c.start + c.recent ? i : (double)(c.start + c.recent);
 	}
 	/* Recent keys keep their distances, so that one map does for the queries of all times. */
 	plain.query_position = plain.key_position = index;
+	plain.query_alone = last;
 	zone[0] = zone[1] = plain;
 	zone[0].low = first;
 	zone[1].high = sinks;

@@ -92,6 +92,21 @@ bool zones_near_far(const struct zones_request *q, double window, struct arena *
 	return true;
 }
 
+static int64_t block_of(const struct method *own)
+{
+	return own->value[method_find(own->entry, "block")].integer;
+}
+
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out)
+{
+	zones_by_blocks(q, block_of(q->own), a, out);
+}
+
+bool has_block(const struct method *own)
+{
+	return block_of(own) > 0;
+}
+
 /* Keys that a query sees in a zone; one past its own would be the future. */
 static int keys_seen(const struct zone *z, int i, const char *name)
 {
