@@ -426,7 +426,7 @@ static double product(const struct sequence *s, const double *q, const double *k
 static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
 	struct turn turn = { .whole = take((size_t)s->T, sizeof *turn.whole) };
-	struct turn *rotates = is(s->encoding, "rope") ? &turn : NULL;
+	struct turn *rotates = is(s->encoding, "rope") && option(s->encoding, "dropped") == 0 ? &turn : NULL;
 	const struct method *dynamic = part(s->scaling, "dynamic");
 	int block = rotates && dynamic ? (int)option(dynamic, "block") : 0;
 	reference_biases(s->model, layer, head, s->T, s->query, s->distance, score);
