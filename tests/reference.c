@@ -440,7 +440,8 @@ static void scores(const struct sequence *s, int layer, int head, const double *
 				if (isnan(r))
 					*to = -INFINITY;
 				else
-					*to += product(s, q + i * s->C, k + j * s->C, r, rotates) * s->scale[i] / sqrt(s->D);
+					*to += product(s, q + i * s->C, k + j * s->C, r, rotates) * s->scale[i] /
+					       sqrt(s->D);
 			}
 	}
 	free(turn.whole);
