@@ -66,6 +66,12 @@ static void make_angles(const struct attention *a, const struct zone *z, int set
 		for (int i = first; i < last; i++) {
 			double angle = position[i] * turn.inv_freq;
 			size_t item = at + (size_t)i * (size_t)a->F + (size_t)m;
+			/* Zones may hold many keys at one position, and sines are dear. */
+			if (i > first && position[i] == position[i - 1]) {
+				a->cosine[item] = a->cosine[item - (size_t)a->F];
+				a->sine[item] = a->sine[item - (size_t)a->F];
+				continue;
+			}
 			a->cosine[item] = (real)(turn.factor * cos(angle));
 			a->sine[item] = (real)(turn.factor * sin(angle));
 		}

@@ -34,6 +34,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->v = ARENA_TAKE(arena, real, T * D);
 	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
+	t->alone = ARENA_TAKE(arena, double, QUERY_BLOCK);
 	t->centre = ARENA_TAKE(arena, double, together);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);

@@ -22,7 +22,7 @@ struct attention_thread {
 	real *v, *d_v;                                /* [T][D] */
 	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
 	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
-	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
+	double *position, *alone;                     /* [QUERY_BLOCK] of the wanted rows, in one zone */
 	double *centre;                               /* [together] of a `centred` encoding: the middle of the block */
 	real *unscaled;                               /* [together][QUERY_BLOCK][D] q before ssmax, for its gradient */
 	real *accumulator;                            /* [QUERY_BLOCK][D] */

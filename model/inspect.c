@@ -3,6 +3,7 @@
 #include "model/base/stb.h"
 #include "model/position/inspection.h"
 
+#include <math.h>
 #include <string.h>
 
 static void report_method(struct report *to, const char *name, const char *label, const struct method *m)
@@ -27,14 +28,16 @@ static void report_request(const struct inspection *in, struct report *to)
 	report_number(to, "factor", scaling_factor(&in->request));
 }
 
-/* Columns of the table of zones: what is seen by the first and the last query of each. */
+/* Columns of the table of zones: what is seen by the first and the last query of each; of the last also at which
+ * distances the last and the first of its keys are, and what it is multiplied by. */
 static const struct {
 	const char *name, *heading;
 } zone_column[] = {
 	{ "begin", "from query" },      { "end", "to before" },
 	{ "first_low", "its keys from" },  { "first_high", "to before" },
 	{ "last_low", "the last's from" }, { "last_high", "to before" },
-	{ "attention_factor", "attention factor" },
+	{ "last_nearest", "at distances" }, { "last_farthest", "to" },
+	{ "last_query_scale", "query scale" }, { "attention_factor", "attention factor" },
 };
 enum { ZONE_COLUMNS = sizeof zone_column / sizeof *zone_column };
 
@@ -42,7 +45,19 @@ enum { ZONE_COLUMNS = sizeof zone_column / sizeof *zone_column };
 static bool zones_matter(const struct zones *z)
 {
 	const struct zone *first = z->zone;
-	return z->count > 1 || first->low[first->end - first->begin - 1] > 0;
+	return z->count > 1 || first->query_scale || first->low[first->end - first->begin - 1] > 0;
+}
+
+static void zone_row(const struct zone *z, double row[ZONE_COLUMNS])
+{
+	int last = z->end - z->begin - 1, low = z->low[last], high = z->high[last];
+	double at = low < high ? z->query_position[last] : INFINITY; /* of no keys */
+	const double values[ZONE_COLUMNS] = {
+		z->begin, z->end, z->low[0], z->high[0], low, high,
+		at - z->key_position[low < high ? high - 1 : 0], at - z->key_position[low < high ? low : 0],
+		z->query_scale ? z->query_scale[last] : 1, z->attention_factor,
+	};
+	memcpy(row, values, sizeof values);
 }
 
 static struct err report_zones(const struct inspection *in, struct report *to)
@@ -60,9 +75,8 @@ static struct err report_zones(const struct inspection *in, struct report *to)
 		TRY(report_column(to, "inv_freq", "", F, &inv_freq));
 	for (int i = 0; i < z->count; i++) {
 		const struct zone *zone = &z->zone[i];
-		int last = zone->end - zone->begin - 1;
-		const double row[ZONE_COLUMNS] = { zone->begin, zone->end, zone->low[0], zone->high[0],
-						   zone->low[last], zone->high[last], zone->attention_factor };
+		double row[ZONE_COLUMNS];
+		zone_row(zone, row);
 		for (int c = 0; c < ZONE_COLUMNS; c++)
 			value[c][i] = row[c];
 		if (F)

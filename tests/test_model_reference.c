@@ -35,13 +35,13 @@ static struct model_options options_of(const char *encoding, struct shape s)
 /* ---- Every encoding and scaling with every choice of its options. ---- */
 
 struct labels {
-	char text[64][64];
+	char text[96][64];
 	int count;
 };
 
 static void add_label(struct labels *l, const char *name, const char *option, const char *choice, int letters)
 {
-	assert_true(l->count < 64);
+	assert_true(l->count < 96);
 	char *to = l->text[l->count++];
 	if (option)
 		snprintf(to, sizeof l->text[0], "%s(%s=%.*s)", name, option, letters, choice);
@@ -187,7 +187,8 @@ static void every_scaling_at_every_length(void **state)
 	add_scalings(&scalings);
 	for (int s = 0; s < scalings.count; s++)
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-			compare(&o, scalings.text[s], 1, lengths[i], at_index, TOLERANCE);
+			if (i % 3 != 2 || s % 2) /* the oracle takes its time */
+				compare(&o, scalings.text[s], 1, lengths[i], at_index, TOLERANCE);
 }
 
 static void every_encoding_in_every_shape(void **state)
@@ -220,6 +221,8 @@ static void every_scaling_in_every_shape(void **state)
 	add_scalings(&scalings);
 	for (int s = 0; s < scalings.count; s++)
 		for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+			if (!i && s % 3) /* the largest, for the oracle's sake */
+				continue;
 			struct model_options o = options_of("rope(theta=10000)", shapes[i]);
 			compare(&o, scalings.text[s], shapes[i].B, shapes[i].T, at_index, TOLERANCE);
 		}
@@ -250,13 +253,18 @@ static void combinations(void **state)
 static void every_encoding_in_a_window(void **state)
 {
 	(void)state;
-	static const char *const windows[] = { "window", "window(size=1)", "sinks+logn", "window(size=512)",
-					       "sinks(start=300,recent=270)+temperature" };
+	static const char *const windows[] = { "window",
+					       "window(size=1)",
+					       "window(size=100)",
+					       "sinks+logn",
+					       "sinks(start=70,recent=40)+temperature",
+					       "window(size=512)",
+					       "window(size=600)" };
 	struct labels encodings = { .count = 0 };
 	add_encodings(&encodings);
 	for (int e = 0; e < encodings.count; e++)
 		for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
-			int T = w < 3 ? 150 : 650;
+			int T = w < 5 ? 150 : 650;
 			struct model_options o =
 				options_of(encodings.text[e], (struct shape){ 4, 1, 8, .tied = false });
 			if (has_answer(&o, T - 1))

@@ -71,6 +71,8 @@ struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
 	const double *query_positions, *key_positions;  /* [rows], [columns], under the zone's maps */
+	const double *query_alone;                      /* [rows] for what goes by the query's position itself; NULL:
+							   query_positions */
 	const real *q, *k;                              /* [rows][D], [columns][D], after `rotate` */
 	int q_stride, k_stride;
 	const real *query_gate, *key_gate;              /* [rows][gate_reals], [columns][gate_reals] of this head */
