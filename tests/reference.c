@@ -262,14 +262,50 @@ void reference_frequencies(const struct method *scaling, double rope_theta, int 
 		*attention_factor = 0.1 * log(factor_of(scaling, train_length, length)) + 1;
 }
 
-/* A row of D, pairs side by side, turned by position inv_freq and made longer by a. */
-static void rotate(int D, const double *from, double position, const double *inv_freq, double a, double *to)
+/* How much of a head is rotated. */
+static int rotary_dim(const struct sequence *s)
 {
-	for (int m = 0; m < D / 2; m++) {
-		double x = from[2 * m], y = from[2 * m + 1], angle = position * inv_freq[m];
-		to[2 * m] = a * (x * cos(angle) - y * sin(angle));
-		to[2 * m + 1] = a * (x * sin(angle) + y * cos(angle));
+	return option(s->encoding, "rotary_dim") > 0 ? (int)option(s->encoding, "rotary_dim") : s->D;
+}
+
+/* Does this layer rotate q and k? */
+static bool rotates(const struct sequence *s, int layer)
+{
+	if (!is(s->encoding, "rope") || option(s->encoding, "dropped") != 0)
+		return false;
+	int every = (int)option(s->encoding, "nope_every");
+	return every == 0 || layer % every != every - 1;
+}
+
+/* Frequencies that were learned, in place of the others; pairs past the share of p_rope stand still. */
+static void own_frequencies(const struct sequence *s, double *inv_freq, double *a)
+{
+	int r = rotary_dim(s), turning = (int)floor(option(s->encoding, "p_rope") * r / 2);
+	bool tempered = chosen(s->encoding, "learned", "tempered");
+	for (int m = 0; m < r / 2; m++) {
+		if (tempered || chosen(s->encoding, "learned", "on"))
+			inv_freq[m] *= exp((double)value(s->model, -1, "model.position.log_ratio")[m]);
+		if (m >= turning)
+			inv_freq[m] = 0;
 	}
+	if (tempered)
+		*a = exp((double)value(s->model, -1, "model.position.log_attention_factor")[0]);
+}
+
+/* A row of D, its pairs turned by position inv_freq and made longer by a. */
+static void rotate(const struct sequence *s, const double *from, double position, const double *inv_freq, double a,
+		   double *to)
+{
+	int r = rotary_dim(s);
+	bool half = chosen(s->encoding, "layout", "half");
+	for (int m = 0; m < r / 2; m++) {
+		int first = half ? m : 2 * m, second = half ? m + r / 2 : 2 * m + 1;
+		double x = from[first], y = from[second], angle = position * inv_freq[m];
+		to[first] = a * (x * cos(angle) - y * sin(angle));
+		to[second] = a * (x * sin(angle) + y * cos(angle));
+	}
+	for (int d = r; d < s->D; d++)
+		to[d] = from[d];
 }
 
 /* Turns a head's queries begin .. end - 1 and the keys they see, [T][C], by the frequencies of the length that ends
@@ -278,12 +314,13 @@ static void rotate_block(const struct sequence *s, int begin, int end, const dou
 			 double *k_to)
 {
 	double a, *inv_freq = TAKE(double, s->D / 2);
-	reference_frequencies(s->scaling, option(s->encoding, "theta"), s->D, (int)s->model->options.train_length,
-			      s->positions[end - 1] + 1, inv_freq, &a);
+	reference_frequencies(s->scaling, option(s->encoding, "theta"), rotary_dim(s),
+			      (int)s->model->options.train_length, s->positions[end - 1] + 1, inv_freq, &a);
+	own_frequencies(s, inv_freq, &a);
 	for (int t = 0; t < end; t++) {
 		if (t >= begin)
-			rotate(s->D, q + t * s->C, s->positions[t], inv_freq, a, q_to + t * s->C);
-		rotate(s->D, k + t * s->C, s->positions[t], inv_freq, a, k_to + t * s->C);
+			rotate(s, q + t * s->C, s->positions[t], inv_freq, a, q_to + t * s->C);
+		rotate(s, k + t * s->C, s->positions[t], inv_freq, a, k_to + t * s->C);
 	}
 	free(inv_freq);
 }
@@ -299,22 +336,29 @@ static bool seen(const struct sequence *s, int i, int j)
 	return i - j < (size > 0 ? size : (double)s->model->options.train_length);
 }
 
-/* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
-static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
+/* Scalable softmax: s ln n of the query whose key is the n-th. */
+static double query_scale(const struct sequence *s, int layer, int head, int i)
 {
-	bool rotates = is(s->encoding, "rope");
-	int block = rotates && s->scaling && is(s->scaling, "dynamic") ? (int)option(s->scaling, "block") : 0;
+	return s->model->options.ssmax ? (double)value(s->model, layer, "self_attn.ssmax")[head] * log(i + 1.0) : 1;
+}
+
+/* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
+static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
+{
+	bool turns = rotates(s, layer);
+	int block = turns && s->scaling && is(s->scaling, "dynamic") ? (int)option(s->scaling, "block") : 0;
 	double *q_turned = TAKE(double, s->T * s->C), *k_turned = TAKE(double, s->T * s->C);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
-		if (rotates)
+		if (turns)
 			rotate_block(s, begin, end, q, k, q_turned, k_turned);
 		for (int i = begin; i < end; i++)
 			for (int j = 0; j <= i; j++) {
 				double dot = 0;
 				for (int d = 0; d < s->D; d++)
-					dot += (rotates ? q_turned : q)[i * s->C + d] *
-					       (rotates ? k_turned : k)[j * s->C + d];
+					dot += (turns ? q_turned : q)[i * s->C + d] *
+					       (turns ? k_turned : k)[j * s->C + d];
+				dot *= query_scale(s, layer, head, i);
 				score[i * s->T + j] =
 					seen(s, i, j) ? dot / sqrt(s->D) +
 								bias(s, head, s->positions[i] - s->positions[j])
@@ -326,11 +370,11 @@ static void scores(const struct sequence *s, int head, const double *q, const do
 }
 
 /* output [T][C] of one head = softmax(score) v. */
-static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v,
+static void attend(const struct sequence *s, int layer, int head, const double *q, const double *k, const double *v,
 		   double *output)
 {
 	double *score = TAKE(double, s->T * s->T);
-	scores(s, head, q, k, score);
+	scores(s, layer, head, q, k, score);
 	for (int i = 0; i < s->T; i++) {
 		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
@@ -353,7 +397,7 @@ static void attention(const struct sequence *s, int layer, double *x)
 	double *v = project(m, layer, "self_attn.v_proj.weight", s->T, y);
 	double *heads = TAKE(double, s->T * s->C);
 	for (int h = 0; h < s->H; h++)
-		attend(s, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
+		attend(s, layer, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
 	double *output = project(m, layer, "self_attn.o_proj.weight", s->T, heads);
 	for (int i = 0; i < s->T * s->C; i++)
 		x[i] += output[i];

@@ -131,6 +131,14 @@ static void run(const struct shape *s, const struct method *encoding, enum score
 	case_close(&c);
 }
 
+/* Then layers differ in their angles, and groups do not go alone. */
+static bool learns_frequencies(const struct shape *s, const struct method *encoding)
+{
+	struct model_options o = options_of(s, encoding);
+	struct place p = place_of(&o);
+	return p.position->prepares_inv_freq && p.position->prepares_inv_freq(&p);
+}
+
 /* With one thread groups go alone, with more than there are groups threads share the layers; both are met. */
 static void check_shape(const struct shape *s, const struct method *encoding, enum scored which)
 {
@@ -144,7 +152,7 @@ static void check_shape(const struct shape *s, const struct method *encoding, en
 		ways[alone]++;
 	}
 	if (threads_openmp())
-		assert_true(ways[false] > 0 && (ways[true] > 0 || position_of(encoding)->prepares_inv_freq));
+		assert_true(ways[false] > 0 && (ways[true] > 0 || learns_frequencies(s, encoding)));
 	result_free(&r);
 }
 

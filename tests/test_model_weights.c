@@ -154,7 +154,7 @@ static void test_file(void **state)
 	snprintf(sum, sizeof sum, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 	assert_true(weights_ours(&file));
 	assert_string_equal(safetensors_metadata(&file, "format"), "ropewalk-1");
-	assert_string_equal(safetensors_metadata(&file, "rope_layout"), "adjacent");
+	assert_string_equal(safetensors_metadata(&file, "rope_layout"), "interleaved");
 	assert_string_equal(safetensors_metadata(&file, "vocabulary"), "23");
 	assert_string_equal(safetensors_metadata(&file, "xxh3_128"), sum);
 	assert_string_equal(safetensors_metadata(&file, "task"), "recall(pairs=8)");

@@ -144,6 +144,14 @@ double scaling_factor(const struct scaling_request *r)
 	return s->ratio ? s->ratio(r) : r->factor;
 }
 
+static bool rotates(const struct place *p)
+{
+	bool some = !p->position->rotates_layer;
+	for (int layer = 0; layer < p->layers && !some; layer++)
+		some = p->position->rotates_layer(p, layer);
+	return some;
+}
+
 static struct err check_part(const struct method *part, const struct model_options *o, double length)
 {
 	const struct scaling *s = scaling_of(part);
@@ -157,6 +165,13 @@ static struct err check_part(const struct method *part, const struct model_optio
 		return err_usage("Use scaling none, or a model whose frequencies are fixed.",
 				 "scaling: %s changes fixed frequencies, and those of this model are learned",
 				 s->entry.name);
+	if (!s->any_encoding && !rotates(&p))
+		return err_usage("Use scaling none, or a model with layers that rotate.",
+				 "scaling: %s changes RoPE's frequencies, and no layer of this model rotates",
+				 s->entry.name);
+	if (o->ssmax && s->query_scale && !s->tempers)
+		return err_usage("Leave one of them out.", "scaling: %s and ssmax both make logits grow with a query's "
+				 "number of keys, and they would take both", s->entry.name);
 	struct scaling_request r = scaling_part_request(part, o, length);
 	return s->check ? s->check(&r) : OK;
 }

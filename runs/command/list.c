@@ -58,6 +58,8 @@ static void print_parameter(const struct parameter *p)
 		snprintf(shape, sizeof shape, "(%d)", p->columns);
 	if (p->initialiser == INIT_NORMAL)
 		snprintf(initialiser, sizeof initialiser, "normal %.4g", p->deviation);
+	else if (p->initialiser == INIT_CONSTANT)
+		snprintf(initialiser, sizeof initialiser, "constant %.4g", p->deviation);
 	else
 		snprintf(initialiser, sizeof initialiser, "%s", p->initialiser == INIT_ONES ? "ones" : "zeros");
 	printf("%-52s %-12s %-16s %-8s %9zu\n", p->name, shape, initialiser, p->decayed ? "decayed" : "-", p->size);
