@@ -52,6 +52,12 @@ bool golden_flags(const json_t *s, const json_t *e, char flags[FLAGS_TEXT], int 
 	if (!strcmp(method, "none") || !strcmp(method, "linear") || !strcmp(method, "ntk")) {
 		flags_add(flags, " --scaling=%s", method);
 		add_number(s, "factor", "factor", flags);
+	} else if (!strcmp(method, "rotary_pct")) {
+		add_number(e, "rotary_dim", "rotary-dim", flags);
+	} else if (!strcmp(method, "proportional")) { /* linear, with the share of pairs that turn */
+		flags_add(flags, " --scaling=linear");
+		add_number(s, "factor", "factor", flags);
+		add_number(s, "partial_rotary_factor", "p-rope", flags);
 	} else if (!strcmp(method, "dynamic_ntk")) { /* Hugging Face's factor is alpha */
 		flags_add(flags, " --scaling=dynamic");
 		add_number(s, "factor", "alpha", flags);

@@ -113,6 +113,8 @@ static void golden_frequencies(void **state)
 	assert_int_equal(golden_file("rope_dynamic_ntk_hf", 5), 25);
 	assert_int_equal(golden_file("rope_yarn_hf", 7), 25);
 	assert_int_equal(golden_file("rope_yarn_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_proportional_p_rope", 5), 8);
+	assert_int_equal(golden_file("rope_partial_rotary_pct", 5), 3); /* 14 is odd: refused */
 }
 
 static void golden_slopes(void **state)
