@@ -12,6 +12,9 @@
  * frequency bends the loss sharply. In float rounding would hide it. */
 #define DOUBT (sizeof(real) == sizeof(double) ? 1e-8 : 0.1)
 #define SHORTER (STEP / 8)
+/* A tensor that changes nothing, as a bias that all logits of a row share, has a gradient that is all rounding: errors
+ * below this share of the whole gradient are measured against it. */
+#define FLOOR 1e-4
 
 struct check {
 	struct model *m;
@@ -19,6 +22,7 @@ struct check {
 	const int32_t *token, *target;
 	real *kept; /* the tensor's values */
 	signed char *sign;
+	double floor;
 };
 
 static double loss_at(struct check *c, const struct parameter *p, double step)
@@ -49,11 +53,19 @@ static double tensor_error(struct check *c, const struct parameter *p, const rea
 		along += c->sign[i] * g;
 		norm += g * g;
 	}
-	double error = fabs(difference(c, p, STEP) - along), other = error;
-	if (error > DOUBT * sqrt(norm))
+	double error = fabs(difference(c, p, STEP) - along), other = error, size = fmax(sqrt(norm), c->floor);
+	if (error > DOUBT * size)
 		other = fabs(difference(c, p, SHORTER) - along);
 	error = other < error || isnan(other) ? other : error;
-	return error == 0 ? 0 : error / sqrt(norm);
+	return error == 0 ? 0 : error / size;
+}
+
+static double norm_of(const real *x, size_t size)
+{
+	double squares = 0;
+	for (size_t i = 0; i < size; i++)
+		squares += (double)x[i] * (double)x[i];
+	return sqrt(squares);
 }
 
 struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t *token, const int32_t *target,
@@ -65,6 +77,7 @@ struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t
 	BUG_IF(!c.kept || !c.sign, "no memory for a gradient check");
 	transformer_forward(t, token, target, NULL);
 	transformer_backward(t, gradient);
+	c.floor = FLOOR * norm_of(gradient, m->layout.size);
 	for (int i = 0; i < worst.tensors; i++) {
 		struct rng rng = rng_at(seed, STREAM_TUNE, (uint64_t)i);
 		for (int d = 0; d < directions; d++) {

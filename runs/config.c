@@ -274,7 +274,7 @@ struct err config_finish(struct config *c, bool strict)
 	for (int i = 0; i < LISTS; i++) {
 		unsigned list = 1u << i;
 		for (const struct option *o = option_rows(&c->scope, list); o && o->name; o++)
-			if (o->kind == OPTION_METHOD && option_taken(&c->scope, list, o))
+			if (o->kind == OPTION_METHOD && option_family(list, o) && option_taken(&c->scope, list, o))
 				TRY(finish_method(c, o, method_field(o, config_list(c, list)), strict));
 	}
 	return OK;

@@ -137,8 +137,9 @@ static void add_family(struct names *all, family_at family)
 
 family_at option_family(unsigned list, const struct option *o)
 {
+	/* A scaling's flags are for the one that is evaluated. */
 	if (o->kind == OPTION_METHOD)
-		return o->family;
+		return list == LIST_MODEL && !strcmp(o->name, "trained_scaling") ? NULL : o->family;
 	return list == LIST_EVAL && !strcmp(o->name, "scaling") ? scaling_at : NULL;
 }
 

@@ -341,12 +341,15 @@ static void learned_begin_as_they_are(void **state)
 static void refusals(void **state)
 {
 	(void)state;
-	struct model_options o = small_options("rope(learned=on)"), dropped = small_options("rope(nope_every=1)");
+	struct model_options o = small_options("rope(learned=on)");
 	struct method linear = scaling_named("linear"), window = scaling_named("window");
 	assert_err(scaling_check(&linear, &o, 64), ERR_USAGE, "learned");
 	assert_ok(scaling_check(&window, &o, 64));
-	assert_err(scaling_check(&linear, &dropped, 64), ERR_USAGE, "no layer of this model rotates");
-	assert_ok(scaling_check(&window, &dropped, 64));
+	struct model_options scaled = small_options("nope");
+	struct method logn = scaling_named("logn"), temperature = scaling_named("temperature");
+	scaled.ssmax = 1;
+	assert_err(scaling_check(&logn, &scaled, 64), ERR_USAGE, "logn and ssmax both make logits grow");
+	assert_ok(scaling_check(&temperature, &scaled, 64));
 	refused("rope(rotary_dim=3)", 8, "rotary_dim: 3 is odd");
 	refused("rope(rotary_dim=10)", 8, "more than the head_dim 8");
 	refused("rope", 9, "head_dim: 9");

@@ -12,6 +12,8 @@ enum stream {
 	STREAM_TUNE = 2,   /* anything that chooses an option */
 	STREAM_REPORT = 3, /* what tables show */
 	STREAM_INIT = 4,   /* initial weights */
+	STREAM_LENGTH = 5,   /* lengths of training batches */
+	STREAM_POSITION = 6, /* positions of tokens */
 };
 
 /* One application of the cipher: 10 rounds. */

@@ -27,7 +27,7 @@ static const struct option options[] = {
 			 .unit = "layers", .results = true, .shared = true,
 			 .help = "each n-th layer goes without rotation; 0: none" },
 	[DROPPED] = { .name = "dropped", .kind = OPTION_SWITCH, .initial = "off", .choices = "off|on", .most = 1,
-		      .results = true, .help = "trained on without rotation: no layer rotates" },
+		      .results = true, .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
 	{ 0 },
 };
 
@@ -155,6 +155,7 @@ static void prepare_back(const struct place *p, struct place_parameters own, con
 const struct position position_rope = {
 	.entry = { .name = "rope", .help = "rotates pairs of q and k by position",
 		   .paper = "Su et al. 2021, 2104.09864", .options = options },
+	.any_order = true,
 	.check = check,
 	.declare = declare,
 	.inspect = rope_inspect,

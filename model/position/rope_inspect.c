@@ -75,7 +75,9 @@ static void trained_inv_freq(const struct inspection *in, double *inv_freq)
 		memcpy(inv_freq, in->zones->zone->inv_freq, (size_t)place_pairs(p) * sizeof *inv_freq);
 		return;
 	}
-	scaling_base(&in->request, inv_freq);
+	struct scaling_request trained = in->request;
+	trained.rope_theta = p->position->rope_theta(p);
+	scaling_base(&trained, inv_freq);
 	if (p->position->limit_inv_freq)
 		p->position->limit_inv_freq(p, inv_freq);
 }

@@ -8,6 +8,7 @@
 #include "runs/run/run_log.h"
 #include "runs/run/run_model.h"
 #include "runs/stop.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct running {
 	struct progress progress;
 	double before;      /* seconds that earlier processes have spent on it */
 	int64_t first;      /* steps done by them */
+	int64_t tokens;     /* trained on by this one */
 	double timed;       /* seconds of the last line of timing.jsonl */
 	int64_t timed_step; /* and its step */
 	struct save_every every;
@@ -41,11 +43,15 @@ struct err run_train_check(const struct config *c, struct train_plan *plan)
 {
 	struct train_plan unused;
 	struct save_every every;
-	const struct task *task = task_of(&c->data.task);
-	int T = (int)c->model.train_length;
 	TRY(save_every_parse(c->run.save_every, &every));
-	TRY(task->check(&c->data.task, T, T));
 	return train_plan(&c->model, &c->data, &c->train, plan ? plan : &unused);
+}
+
+/* Of the steps after `first`. */
+static int64_t tokens_of(const struct running *r, int64_t first, int64_t last)
+{
+	const struct config *c = r->config;
+	return course_tokens(&c->model, &c->train, last) - course_tokens(&c->model, &c->train, first);
 }
 
 static double seconds_of(const struct running *r)
@@ -73,7 +79,7 @@ static struct err log_timing(struct running *r, const struct step_report *s)
 		return OK;
 	TRY(lease_check(r->lease));
 	struct text_builder b = { 0 };
-	run_log_timing(&b, s->step, now, (double)((s->step - r->timed_step) * s->tokens) / (now - r->timed));
+	run_log_timing(&b, s->step, now, (double)tokens_of(r, r->timed_step, s->step) / (now - r->timed));
 	r->timed = now;
 	r->timed_step = s->step;
 	struct err e = io_append(r->timing_path, b.data, b.size);
@@ -118,10 +124,11 @@ static struct err after_step(void *data, struct training *t, const struct step_r
 {
 	struct running *r = data;
 	int64_t done = s->step - r->first;
+	r->tokens += s->tokens;
 	double seconds = clock_seconds() - r->progress.start;
 	*r->trained = (struct run_trained){ .steps = s->step, .loss = s->loss, .accuracy = s->accuracy,
 					    .seconds = seconds_of(r),
-					    .tokens_per_second = (double)(done * s->tokens) / seconds };
+					    .tokens_per_second = (double)r->tokens / seconds };
 	run_log_line(&r->log, s);
 	if (++r->lines >= LOG_STEPS)
 		TRY(flush_log(r));
@@ -143,7 +150,7 @@ static struct err run_start(void *data, struct training *t)
 		TRY(run_checkpoint_load(r->folder, r->config, lines, t, &step));
 		TRY(run_folder_resume(r->folder, r->config));
 		TRY(run_log_cut(r->folder, step, &logged));
-		int64_t tokens = step * r->config->train.batch * r->config->model.train_length;
+		int64_t tokens = tokens_of(r, 0, step);
 		*r->trained = (struct run_trained){ .steps = step, .loss = logged.loss, .accuracy = logged.accuracy };
 		if (logged.seconds > 0)
 			r->trained->tokens_per_second = (double)tokens / logged.seconds;
