@@ -42,7 +42,7 @@ struct attention {
 	int sequences; /* whose positions differ: 1 or B */
 	int B, T, C, H, D, F, gate_reals, carry_reals, saved_reals;
 	size_t table_reals;
-	bool gradients, rotates, learns_frequencies, ssmax;
+	bool gradients, rotates, half, learns_frequencies, ssmax;
 	real scale;
 	/* [sequences][sets][together][2 sides][T][F] of the current group of zones */
 	real *cosine, *sine;

@@ -63,7 +63,7 @@ static void zone_row(const struct zone *z, double row[ZONE_COLUMNS])
 static struct err report_zones(const struct inspection *in, struct report *to)
 {
 	const struct zones *z = in->zones;
-	int F = z->zone->inv_freq ? in->place->D / 2 : 0;
+	int F = z->zone->inv_freq ? place_pairs(in->place) : 0;
 	bool shown = zones_matter(z);
 	double *value[ZONE_COLUMNS], *inv_freq = NULL;
 	if (!F && !shown)
@@ -124,6 +124,17 @@ static struct place_parameters *parameters(const struct model *m)
 	return own;
 }
 
+/* The frequencies that a model learned, those of its first layer, in place of those that the zones begin with. */
+static void take_learned(const struct place *p, const struct place_parameters *own, struct zones *zones)
+{
+	bool learned = p->position->prepares_inv_freq && p->position->prepares_inv_freq(p);
+	for (int i = 0; learned && own && i < zones->count; i++) {
+		struct prepared to = { .inv_freq = zones->zone[i].inv_freq,
+				       .attention_factor = &zones->zone[i].attention_factor };
+		p->position->prepare(p, own[0], &to);
+	}
+}
+
 struct err inspect(const struct inspect_request *q, struct report *to)
 {
 	struct arena memory, measure = { 0 };
@@ -135,6 +146,7 @@ struct err inspect(const struct inspect_request *q, struct report *to)
 	TRY(arena_reserve(&memory, measure.used, "the zones"));
 	place_sequence(q, &p, &memory, &zones);
 	struct place_parameters *own = parameters(q->model);
+	take_learned(&p, own, &zones);
 	struct inspection in = { .place = &p, .scaling = q->scaling, .zones = &zones, .own = own,
 				 .request = scaling_request(q->scaling, q->options, q->length) };
 	report_request(&in, to);

@@ -380,12 +380,44 @@ void reference_frequencies(const struct method *scaling, double rope_theta, int 
 		*attention_factor *= 1 + 0.05 * log(fmax(1, length / train_length));
 }
 
+/* How much of a head is rotated. */
+static int rotary_dim(const struct sequence *s)
+{
+	return option(s->encoding, "rotary_dim") > 0 ? (int)option(s->encoding, "rotary_dim") : s->D;
+}
+
+/* Does this layer rotate q and k? */
+static bool rotates(const struct sequence *s, int layer)
+{
+	if (!is(s->encoding, "rope") || option(s->encoding, "dropped") != 0)
+		return false;
+	int every = (int)option(s->encoding, "nope_every");
+	return every == 0 || layer % every != every - 1;
+}
+
+/* Frequencies that were learned, in place of the others; pairs past the share of p_rope stand still. */
+static void own_frequencies(const struct sequence *s, double *inv_freq, double *a)
+{
+	int r = rotary_dim(s), turning = (int)floor(option(s->encoding, "p_rope") * r / 2);
+	bool tempered = chosen(s->encoding, "learned", "tempered");
+	for (int m = 0; m < r / 2; m++) {
+		if (tempered || chosen(s->encoding, "learned", "on"))
+			inv_freq[m] *= exp((double)value(s->model, -1, "model.position.log_ratio")[m]);
+		if (m >= turning)
+			inv_freq[m] = 0;
+	}
+	if (tempered)
+		*a = exp((double)value(s->model, -1, "model.position.log_attention_factor")[0]);
+}
+
 /* ---- Attention. ---- */
 
-enum { PAIRS = 16 };
+enum { PAIRS = 64 };
 
 /* How keys turn against queries begin .. end - 1: by the frequencies of the length that ends with them. */
 struct turn {
+	int r; /* components that are rotated */
+	bool half;
 	double inv_freq[PAIRS], a;
 	double (*whole)[PAIRS][2]; /* [T] cosine and sine at whole distances */
 };
@@ -399,11 +431,14 @@ static void angle(const struct turn *t, double distance, int m, double found[2])
 static void enter_turn(const struct sequence *s, int end, struct turn *t)
 {
 	assert_true(s->D <= 2 * PAIRS);
-	reference_frequencies(s->scaling, option(s->encoding, "theta"), s->D, (int)s->model->options.train_length,
+	t->r = rotary_dim(s);
+	t->half = chosen(s->encoding, "layout", "half");
+	reference_frequencies(s->scaling, option(s->encoding, "theta"), t->r, (int)s->model->options.train_length,
 			      s->positions[end - 1] + 1, t->inv_freq, &t->a);
-	for (int r = 0; r < s->T; r++)
-		for (int m = 0; m < s->D / 2; m++)
-			angle(t, r, m, t->whole[r][m]);
+	own_frequencies(s, t->inv_freq, &t->a);
+	for (int d = 0; d < s->T; d++)
+		for (int m = 0; m < t->r / 2; m++)
+			angle(t, d, m, t->whole[d][m]);
 }
 
 /* q.k of rows [D], the query turned by their distance, and both made longer; without turn as they are. */
@@ -411,28 +446,36 @@ static double product(const struct sequence *s, const double *q, const double *k
 {
 	double dot = 0, turned[2];
 	bool whole = distance >= 0 && distance < s->T && distance == floor(distance);
-	for (int m = 0; m < s->D / 2 && t; m++) {
-		const double *by = whole ? t->whole[(int)distance][m] : turned, x = q[2 * m], y = q[2 * m + 1];
+	int r = t ? t->r : 0;
+	for (int m = 0; m < r / 2; m++) {
+		int one = t->half ? m : 2 * m, two = t->half ? m + r / 2 : 2 * m + 1;
+		const double *by = whole ? t->whole[(int)distance][m] : turned, x = q[one], y = q[two];
 		if (!whole)
 			angle(t, distance, m, turned);
-		dot += t->a * t->a * ((x * by[0] - y * by[1]) * k[2 * m] + (x * by[1] + y * by[0]) * k[2 * m + 1]);
+		dot += t->a * t->a * ((x * by[0] - y * by[1]) * k[one] + (x * by[1] + y * by[0]) * k[two]);
 	}
-	for (int d = 0; d < s->D && !t; d++)
+	for (int d = r; d < s->D; d++)
 		dot += q[d] * k[d];
 	return dot;
+}
+
+/* Scalable softmax: s ln n of the query whose key is the n-th. */
+static double ssmax(const struct sequence *s, int layer, int head, int i)
+{
+	return s->model->options.ssmax ? (double)value(s->model, layer, "self_attn.ssmax")[head] * log(i + 1.0) : 1;
 }
 
 /* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
 static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
 	struct turn turn = { .whole = take((size_t)s->T, sizeof *turn.whole) };
-	struct turn *rotates = is(s->encoding, "rope") && option(s->encoding, "dropped") == 0 ? &turn : NULL;
+	struct turn *turned = rotates(s, layer) ? &turn : NULL;
 	const struct method *dynamic = part(s->scaling, "dynamic");
-	int block = rotates && dynamic ? (int)option(dynamic, "block") : 0;
+	int block = turned && dynamic ? (int)option(dynamic, "block") : 0;
 	reference_biases(s->model, layer, head, s->T, s->query, s->distance, score);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
-		if (rotates)
+		if (turned)
 			enter_turn(s, end, &turn);
 		for (int i = begin; i < end; i++)
 			for (int j = 0; j <= i; j++) {
@@ -440,8 +483,8 @@ static void scores(const struct sequence *s, int layer, int head, const double *
 				if (isnan(r))
 					*to = -INFINITY;
 				else
-					*to += product(s, q + i * s->C, k + j * s->C, r, rotates) * s->scale[i] /
-					       sqrt(s->D);
+					*to += product(s, q + i * s->C, k + j * s->C, r, turned) * s->scale[i] *
+					       ssmax(s, layer, head, i) / sqrt(s->D);
 			}
 	}
 	free(turn.whole);

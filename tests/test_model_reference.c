@@ -49,7 +49,7 @@ static void add_label(struct labels *l, const char *name, const char *option, co
 		snprintf(to, sizeof l->text[0], "%s", name);
 }
 
-/* The entry as it is, with each of its choices, and with those of `more` that are its own. */
+/* The entry as it is, with each of its other choices, and with those of `more` that are its own. */
 static void add_labels(struct labels *l, const struct entry *e, const char *const *more)
 {
 	size_t letters = strlen(e->name);
@@ -57,7 +57,8 @@ static void add_labels(struct labels *l, const struct entry *e, const char *cons
 	for (const struct option *o = e->options; o && o->name; o++)
 		if (o->kind == OPTION_CHOICE || o->kind == OPTION_SWITCH)
 			for (const char *at = o->choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-				add_label(l, e->name, o->name, at, (int)strcspn(at, "|"));
+				if (strncmp(at, o->initial, strcspn(at, "|")))
+					add_label(l, e->name, o->name, at, (int)strcspn(at, "|"));
 	for (; *more; more++)
 		if (!strncmp(*more, e->name, letters) && (*more)[letters] == '(')
 			add_label(l, *more, NULL, NULL, 0);
@@ -71,6 +72,9 @@ static void add_encodings(struct labels *l)
 					    "t5(buckets=32,max_distance=128)",
 					    "t5(per_layer=on)",
 					    "rope(theta=10000)",
+					    "rope(rotary_dim=2)",
+					    "rope(p_rope=0.34,layout=half)",
+					    "rope(nope_every=2,learned=tempered,layout=half)",
 					    "hard_alibi(windows=1,step=40)",
 					    "fire(width=3,init_length=100,eps=0.01)",
 					    "sandwich(width=6,start=1)",
@@ -226,6 +230,40 @@ static void every_scaling_in_every_shape(void **state)
 			struct model_options o = options_of("rope(theta=10000)", shapes[i]);
 			compare(&o, scalings.text[s], shapes[i].B, shapes[i].T, at_index, TOLERANCE);
 		}
+}
+
+/* Parts of heads, pairs that stand still and layers without rotation take every scaling. */
+static void every_scaling_of_a_part(void **state)
+{
+	(void)state;
+	static const char *const parts[] = { "rope(rotary_dim=4)", "rope(rotary_dim=6,p_rope=0.7,layout=half)",
+					     "rope(nope_every=2)" };
+	struct labels scalings = { .count = 0 };
+	add_scalings(&scalings);
+	for (int s = 0; s < scalings.count; s++) {
+		const char *part = parts[s % 3], *other = parts[(s + 1) % 3];
+		struct model_options o = options_of(part, (struct shape){ 16, 2, 8, .tied = false });
+		struct model_options p = options_of(other, (struct shape){ 16, 2, 8, .tied = false });
+		compare(&o, scalings.text[s], 1, 100, at_index, TOLERANCE);
+		compare(&p, scalings.text[s], 2, 65, at_index, TOLERANCE);
+	}
+}
+
+/* Scalable softmax is for any encoding, at any length, in a window too. */
+static void scalable_softmax(void **state)
+{
+	(void)state;
+	struct labels encodings = { .count = 0 };
+	add_encodings(&encodings);
+	for (int e = 0; e < encodings.count; e++) {
+		struct model_options o = options_of(encodings.text[e], (struct shape){ 12, 2, 8, .tied = false });
+		int T = lengths[(size_t)e % (sizeof lengths / sizeof *lengths)];
+		o.ssmax = 1;
+		if (!has_answer(&o, T - 1))
+			continue;
+		compare(&o, "none", 2, T, at_index, TOLERANCE);
+		compare(&o, "window(size=20)", 1, T < 70 ? T : 70, at_index, TOLERANCE);
+	}
 }
 
 /* Parts that work together. */
@@ -482,6 +520,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_encoding_at_every_length),
 		cmocka_unit_test(every_scaling_at_every_length),
+		cmocka_unit_test(every_scaling_of_a_part),
+		cmocka_unit_test(scalable_softmax),
 		cmocka_unit_test(every_encoding_in_a_window),
 		cmocka_unit_test(combinations),
 		cmocka_unit_test(every_encoding_in_every_shape),

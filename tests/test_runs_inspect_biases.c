@@ -51,7 +51,7 @@ static double *put_model(const char *label)
 {
 	struct model_options o = sized_options(label, 4 * HEADS, HEADS);
 	struct model m;
-	double positions[LENGTH], *bias = TAKE(double, (LAYERS * HEADS * LENGTH * LENGTH));
+	double positions[LENGTH], distance[LENGTH * LENGTH], *bias = TAKE(double, (LAYERS * HEADS * LENGTH * LENGTH));
 	o.layers = LAYERS;
 	o.train_length = TRAINED;
 	assert_ok(model_open(&o, 11, &m));
@@ -59,10 +59,13 @@ static double *put_model(const char *label)
 	char *path = program_path("model.safetensors");
 	assert_ok(weights_write(&m, path, NULL, 0));
 	free(path);
-	for (int t = 0; t < LENGTH; t++)
-		positions[t] = t;
+	for (int i = 0; i < LENGTH; i++) {
+		positions[i] = i;
+		for (int j = 0; j <= i; j++)
+			distance[i * LENGTH + j] = i - j;
+	}
 	for (int i = 0; i < LAYERS * HEADS; i++)
-		reference_biases(&m, i / HEADS, i % HEADS, LENGTH, positions, bias + i * LENGTH * LENGTH);
+		reference_biases(&m, i / HEADS, i % HEADS, LENGTH, positions, distance, bias + i * LENGTH * LENGTH);
 	model_close(&m);
 	return bias;
 }

@@ -45,7 +45,8 @@ void position_verify(const struct position *p)
 	BUG_IF(!p->values != !p->values_back, "%s: values and values_back come together", name);
 	BUG_IF(!p->prepare != !p->prepare_back, "%s: prepare and prepare_back come together", name);
 	BUG_IF(!p->prepare != !(p->table_reals || p->prepares_inv_freq), "%s: prepare has something to make", name);
-	BUG_IF((p->rotary_dim || p->rotates_layer || p->limit_inv_freq) && !p->rotate, "%s: these are for rotate", name);
+	BUG_IF((p->rotary_dim || p->half_layout || p->rotates_layer || p->limit_inv_freq) && !p->rotate,
+	       "%s: these are for rotate", name);
 	BUG_IF(p->prepares_inv_freq && !p->rotate, "%s: inv_freq is for rotate", name);
 	BUG_IF((p->carry_reals || p->saved_reals) && !p->logits, "%s: carry and saved are for logits", name);
 }

@@ -48,6 +48,7 @@ struct rotation {
 	int rows, D, head;
 	int F; /* pairs, the first 2 F of a row's D reals in some order; the rest are copied */
 	enum side side;
+	bool half; /* pairs are (m, m + F), not (2m, 2m + 1) */
 	const double *positions; /* [rows] under the zone's map */
 	double centre;           /* of a `centred` encoding: position of the middle of the query block */
 	const double *inv_freq;  /* [F] of the zone */
@@ -147,6 +148,8 @@ struct position {
 
 	/* How much of head_dim it rotates, for such encodings an even number; NULL: all. */
 	int (*rotary_dim)(const struct place *p);
+	/* Are its pairs (m, m + F), and not (2m, 2m + 1)? NULL: no. */
+	bool (*half_layout)(const struct place *p);
 	/* Changes the frequencies [rotary_dim / 2] last, after any scaling. May be NULL. */
 	void (*limit_inv_freq)(const struct place *p, double *inv_freq);
 	/* Does it rotate this layer? NULL: all of them. */

@@ -197,6 +197,9 @@ static struct err check_part(const struct method *part, const struct model_optio
 		return err_usage("Use scaling none, or a model whose frequencies are fixed.",
 				 "scaling: %s changes fixed frequencies, and those of this model are learned",
 				 s->entry.name);
+	if (o->ssmax && s->query_scale && !s->tempers)
+		return err_usage("Leave one of them out.", "scaling: %s and ssmax both make logits grow with a query's "
+				 "number of keys, and they would take both", s->entry.name);
 	struct scaling_request r = scaling_part_request(part, o, length);
 	return s->check ? s->check(&r) : OK;
 }
