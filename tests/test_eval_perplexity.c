@@ -24,7 +24,7 @@ static void assert_ok(struct err e)
 		fail_msg("%s", e.text);
 }
 
-static void assert_refused(struct err e, const char *part)
+static void assert_usage(struct err e, const char *part)
 {
 	if (e.code != ERR_USAGE || (!strstr(e.text, part) && !strstr(e.hint, part)))
 		fail_msg("[%d] %s (%s)", e.code, e.text, e.hint);
@@ -160,10 +160,10 @@ static void test_randomized(void **state)
 	eval_result_free(&few);
 
 	struct eval_request refused = request_of(&s, MOST + 1, 3);
-	assert_refused(eval_check(&refused), "positions_most");
+	assert_usage(eval_check(&refused), "positions_most");
 	s.scaling = chosen("scaling", scaling_at, "yarn");
 	refused = request_of(&s, LENGTH, 3);
-	assert_refused(eval_check(&refused), "differs from sequence to sequence");
+	assert_usage(eval_check(&refused), "differs from sequence to sequence");
 	s.scaling = chosen("scaling", scaling_at, "yarn(factor=4)");
 	refused = request_of(&s, LENGTH, 3);
 	assert_ok(eval_check(&refused));
@@ -200,9 +200,9 @@ static void test_coupled(void **state)
 	batch_close(&b);
 	eval_result_free(&r);
 	s.model.options.encoding = chosen("encoding", position_at, "alibi");
-	assert_refused(eval_check(&request), "alibi does not take");
+	assert_usage(eval_check(&request), "alibi does not take");
 	s.model.options.positions = POSITIONS_CONSECUTIVE;
-	assert_refused(eval_check(&request), "--positions=task");
+	assert_usage(eval_check(&request), "--positions=task");
 	model_close(&s.model);
 }
 
