@@ -8,6 +8,9 @@
 
 /* Length of the step along each direction: truncation grows with its fourth power, rounding falls with it. */
 #define STEP 1e-3
+/* A tensor that changes nothing, as a bias that all logits of a row share, has a gradient that is all rounding: errors
+ * below this share of the whole gradient are measured against it. */
+#define FLOOR 1e-4
 
 struct check {
 	struct model *m;
@@ -15,6 +18,7 @@ struct check {
 	const int32_t *token, *target;
 	real *kept; /* the tensor's values */
 	signed char *sign;
+	double floor;
 };
 
 static double loss_at(struct check *c, const struct parameter *p, double step)
@@ -46,7 +50,15 @@ static double tensor_error(struct check *c, const struct parameter *p, const rea
 		norm += g * g;
 	}
 	double error = fabs(difference(c, p) - along);
-	return error == 0 ? 0 : error / sqrt(norm);
+	return error == 0 ? 0 : error / fmax(sqrt(norm), c->floor);
+}
+
+static double norm_of(const real *x, size_t size)
+{
+	double squares = 0;
+	for (size_t i = 0; i < size; i++)
+		squares += (double)x[i] * (double)x[i];
+	return sqrt(squares);
 }
 
 struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t *token, const int32_t *target,
@@ -58,6 +70,7 @@ struct gradcheck gradcheck(struct model *m, struct transformer *t, const int32_t
 	BUG_IF(!c.kept || !c.sign, "no memory for a gradient check");
 	transformer_forward(t, token, target, NULL);
 	transformer_backward(t, gradient);
+	c.floor = FLOOR * norm_of(gradient, m->layout.size);
 	for (int i = 0; i < worst.tensors; i++) {
 		struct rng rng = rng_at(seed, STREAM_TUNE, (uint64_t)i);
 		for (int d = 0; d < directions; d++) {

@@ -169,6 +169,8 @@ static real initial_value(const struct parameter *p, struct rng *rng)
 	switch (p->initialiser) {
 	case INIT_NORMAL:
 		return (real)(p->deviation * rng_normal(rng));
+	case INIT_UNIFORM:
+		return (real)(p->deviation * rng_uniform(rng));
 	case INIT_ONES:
 		return 1;
 	case INIT_ZEROS:

@@ -380,7 +380,8 @@ static struct err sizes_in_range(const char *path, const struct model_options *o
 	for (const struct option *o = model_option_rows; o->name; o++) {
 		int64_t value =
 			((const union option_value *)(const void *)((const char *)options + o->offset))->integer;
-		if (o->kind == OPTION_INTEGER && ((double)value < o->least || (double)value > o->most))
+		bool sizes = o->kind == OPTION_INTEGER && in_every_file(o->name);
+		if (sizes && ((double)value < o->least || (double)value > o->most))
 			return err_usage(NULL, "%s: its %s is %lld; %g to %g can be read", path, o->name,
 					 (long long)value, o->least, o->most);
 	}

@@ -69,7 +69,11 @@ static void add_encodings(struct labels *l)
 					    "t5(buckets=2,max_distance=2)",
 					    "t5(buckets=7,max_distance=90)",
 					    "t5(buckets=32,max_distance=128)",
+					    "t5(per_layer=on)",
 					    "rope(theta=10000)",
+					    "hard_alibi(windows=1,step=40)",
+					    "fire(width=3,init_length=100,eps=0.01)",
+					    "sandwich(width=6,start=1)",
 					    NULL };
 	int known = 0;
 	for (int i = 0; position_at(i); i++)
@@ -95,6 +99,18 @@ static void add_scalings(struct labels *l)
 					    "yarn(factor=8,attention_factor=1.5)",
 					    "yarn(beta_fast=4,truncate=off)",
 					    "yarn(factor=2,beta_fast=2,beta_slow=2)",
+					    "rerope(w=5)",
+					    "leaky_rerope(w=3,k=2.5)",
+					    "leaky_rerope(w=3,k=1)",
+					    "self_extend(w=7,group=3)",
+					    "self_extend(w=7,group=3,shift=real)",
+					    "self_extend(w=1,group=40)",
+					    "dual_chunk(chunk=11,local=4)",
+					    "dual_chunk(chunk=2,local=1,mscale=on)",
+					    "sinks(start=3,recent=9)",
+					    "sinks(start=0,recent=1,evict=before)",
+					    "sinks(start=400)",
+					    "temperature(value=0.6)",
 					    NULL };
 	int known = 0;
 	for (int i = 0; scaling_at(i); i++)
@@ -209,12 +225,33 @@ static void every_scaling_in_every_shape(void **state)
 		}
 }
 
-/* A window narrower than a block of keys, as wide, wider, and of the query's own key alone. */
+/* Parts that work together. */
+static void combinations(void **state)
+{
+	(void)state;
+	static const char *const chains[] = { "rerope+logn",
+					      "yarn+logn",
+					      "window(size=9)+logn",
+					      "ntk+rerope",
+					      "self_extend+ntk(factor=2)+logn",
+					      "dual_chunk+temperature",
+					      "ntk+temperature(value=0.5)",
+					      "leaky_rerope(w=6)+linear(factor=1.5)",
+					      "sinks(start=2,recent=30)+yarn(factor=3)",
+					      "dynamic(block=20)+logn",
+					      "temperature+logn" };
+	struct model_options o = options_of("rope", (struct shape){ 12, 2, 8, .tied = false });
+	for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+		compare(&o, chains[i], 2, 150, at_index, TOLERANCE);
+}
+
+/* A window narrower than a block of keys, as wide, wider, and of the query's own key alone; what sees other keys or
+ * scales queries likewise. */
 static void every_encoding_in_a_window(void **state)
 {
 	(void)state;
-	static const char *const windows[] = { "window", "window(size=1)", "window(size=100)", "window(size=512)",
-					       "window(size=600)" };
+	static const char *const windows[] = { "window", "window(size=1)", "sinks+logn", "window(size=512)",
+					       "sinks(start=300,recent=270)+temperature" };
 	struct labels encodings = { .count = 0 };
 	add_encodings(&encodings);
 	for (int e = 0; e < encodings.count; e++)
@@ -297,8 +334,9 @@ static void far_from_the_origin(void **state)
 	struct model_options o = options_of("rope", (struct shape){ 12, 2, 8, .tied = false });
 	for (int s = 0; s < 4; s++)
 		compare(&o, scalings[s], 1, LENGTH, positions, fmax(TOLERANCE, 1e-8));
-	static const char *const encodings[] = { "sinusoidal", "alibi", "t5", "nope", "learned(overflow=clamp)" };
-	for (int e = 0; e < 5; e++) {
+	static const char *const encodings[] = { "sinusoidal", "alibi", "t5",	 "nope",     "learned(overflow=clamp)",
+						 "kerple",     "fire",	"sandwich", "hard_alibi" };
+	for (size_t e = 0; e < sizeof encodings / sizeof *encodings; e++) {
 		o = options_of(encodings[e], (struct shape){ 12, 2, 8, .tied = false });
 		compare(&o, "none", 1, LENGTH, positions, fmax(TOLERANCE, 1e-8));
 	}
@@ -437,6 +475,7 @@ int main(void)
 		cmocka_unit_test(every_encoding_at_every_length),
 		cmocka_unit_test(every_scaling_at_every_length),
 		cmocka_unit_test(every_encoding_in_a_window),
+		cmocka_unit_test(combinations),
 		cmocka_unit_test(every_encoding_in_every_shape),
 		cmocka_unit_test(every_scaling_in_every_shape),
 		cmocka_unit_test(strange_positions),

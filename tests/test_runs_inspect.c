@@ -113,6 +113,9 @@ static void golden_frequencies(void **state)
 	assert_int_equal(golden_file("rope_dynamic_ntk_hf", 5), 25);
 	assert_int_equal(golden_file("rope_yarn_hf", 7), 25);
 	assert_int_equal(golden_file("rope_yarn_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_llama3", 12), 7);
+	assert_int_equal(golden_file("rope_yarn_dynamic_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_ntk_mixed_bojone", 2), 4);
 }
 
 static void golden_slopes(void **state)
@@ -349,6 +352,15 @@ static void pairs_by_hand(void **state)
 	assert_non_null(strstr(text, "Of 8 pairs 8 are kept, 0 between, 0 interpolated by"));
 	assert_non_null(strstr(text, "5 meet angles"));
 	free(text);
+	/* What was trained is the model's base, whichever the scaling takes. */
+	found = ask("--head-dim=16 --scaling=abf(theta=5000)+linear(factor=2)");
+	for (size_t m = 0; m < 8; m++) {
+		close_to(json_at(json_object_get(found, "trained_inv_freq"), m), pow(500, -2.0 * (double)m / 16), flags,
+			 "the trained frequency");
+		close_to(json_at(json_object_get(found, "inv_freq"), m), pow(5000, -2.0 * (double)m / 16) / 2, flags,
+			 "the frequency");
+	}
+	json_decref(found);
 	text = text_of("--head-dim=16 --length=512 --scaling=window"); /* no distance is longer than in training */
 	assert_non_null(strstr(text, "0 meet angles"));
 	free(text);

@@ -7,6 +7,10 @@
 	_(learned)    \
 	_(t5)         \
 	_(alibi)      \
+	_(hard_alibi) \
+	_(kerple)     \
+	_(fire)       \
+	_(sandwich)   \
 	_(rope)
 
 #define DECLARE(name) extern const struct position position_##name;

@@ -105,6 +105,8 @@ struct position {
 	void (*declare)(const struct model_options *options, struct layout *l, int layer);
 	/* Projects the parameters back into their domain after an update. */
 	void (*constrain)(const struct place *p, real *shared, real *layer);
+	/* For checks by differences: moves them to where the loss has no kink within a step. May be NULL. */
+	void (*avoid_kinks)(const struct place *p, real *shared, real *layer);
 
 	/* Adds its numbers to a report (inspection.h). May be NULL: no more is shown than its name and options. */
 	struct err (*inspect)(const struct inspection *in, struct report *to);

@@ -59,7 +59,9 @@ static void count(struct counts *n, double ratio, double factor)
 static void fill_pairs(const struct inspection *in, const struct zone *last, struct pairs *a, struct counts *n)
 {
 	double distance = zones_longest_distance(in->zones), trained_distance = in->place->train_length - 1;
-	scaling_base(&in->request, a->trained);
+	struct scaling_request trained = in->request;
+	trained.rope_theta = in->place->position->rope_theta(in->place);
+	scaling_base(&trained, a->trained);
 	if (a->kept)
 		scaling_of(in->scaling)->ramp(&in->request, a->kept);
 	for (int m = 0; m < in->place->D / 2; m++) {

@@ -7,14 +7,30 @@
 #include <string.h>
 
 /* Adding a scaling: its file (or its struct in that of its family), and its line here. */
-#define SCALINGS(_)     \
-	_(none)         \
-	_(linear)       \
-	_(ntk)          \
-	_(dynamic)      \
-	_(ntk_by_parts) \
-	_(yarn)         \
-	_(window)
+#define SCALINGS(_)       \
+	_(none)           \
+	_(linear)         \
+	_(dynamic_linear) \
+	_(ntk)            \
+	_(dynamic)        \
+	_(dynamic_qwen)   \
+	_(ntk_mixed)      \
+	_(ntk_by_parts)   \
+	_(yarn)           \
+	_(dynamic_yarn)   \
+	_(llama3)         \
+	_(longrope)       \
+	_(abf)            \
+	_(giraffe)        \
+	_(resonance)      \
+	_(window)         \
+	_(sinks)          \
+	_(rerope)         \
+	_(leaky_rerope)   \
+	_(self_extend)    \
+	_(dual_chunk)     \
+	_(logn)           \
+	_(temperature)
 
 #define DECLARE(name) extern const struct scaling scaling_##name;
 SCALINGS(DECLARE)
@@ -54,6 +70,12 @@ const struct method *scaling_zoned(const struct method *scaling)
 	return part;
 }
 
+static bool tempered(const struct method *part)
+{
+	const struct scaling *s = scaling_of(part);
+	return s->tempers && (!s->tempered || s->tempered(part));
+}
+
 static struct err pair_joins(const struct method *a, const struct method *b)
 {
 	const struct scaling *x = scaling_of(a), *y = scaling_of(b);
@@ -68,7 +90,7 @@ static struct err pair_joins(const struct method *a, const struct method *b)
 	if (zoned(a) && zoned(b))
 		return err_usage("Choose one of them.", "%s+%s: both decide which keys a query sees, and where",
 				 name_of(a), name_of(b));
-	if (x->tempers && y->tempers)
+	if (tempered(a) && tempered(b))
 		return err_usage("Choose one of them, or ntk_by_parts, which is yarn without one.",
 				 "%s+%s: each has a temperature, and logits would take both", name_of(a), name_of(b));
 	return OK;
@@ -83,6 +105,11 @@ struct err scaling_joins(const struct method *first)
 }
 
 /* ---- requests ---- */
+
+double scaling_length_ratio(const struct scaling_request *r)
+{
+	return fmax(1, r->length / r->train_length);
+}
 
 static int rotary_dim(const struct place *p)
 {
@@ -110,7 +137,7 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 	int factor = method_find(part->entry, "factor");
 	if (factor >= 0) {
 		double given = part->value[factor].number;
-		r.factor = given > 0 ? given : fmax(1, length / p.train_length);
+		r.factor = given > 0 ? given : scaling_length_ratio(&r);
 	}
 	return r;
 }

@@ -33,7 +33,8 @@ struct zones_request {
 struct scaling {
 	struct entry entry;
 	bool any_encoding; /* it leaves frequencies alone, so that encodings without them take it too */
-	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries */
+	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries, */
+	bool (*tempered)(const struct method *own); /* if this says so; NULL: always */
 	/* Refuses what it cannot take (ntk with head_dim 2). May be NULL. */
 	struct err (*check)(const struct scaling_request *r);
 	double (*base)(const struct scaling_request *r);
@@ -83,6 +84,9 @@ struct scaling_request scaling_part_request(const struct method *part, const str
  * For records, inspection and tests. */
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
 				       double length);
+
+/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings. */
+double scaling_length_ratio(const struct scaling_request *r);
 
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
