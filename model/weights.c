@@ -14,7 +14,7 @@
 #define ADJACENT "adjacent"
 
 #define CHANGED "The file was changed or damaged after it was written."
-#define SUM_KEY "xxh3_128"
+#define SUM_KEY WEIGHTS_SUM
 #define METADATA_SUM_KEY "xxh3_128_metadata"
 
 static void print_sum(XXH128_hash_t hash, char text[33])

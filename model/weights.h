@@ -8,6 +8,8 @@
  * option name), "rope_layout" "interleaved" or "half", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata" of all of these
  * (XXH3-128 of each key and value with its zero byte, by key). */
 
+#define WEIGHTS_SUM "xxh3_128"
+
 /* Writes atomically. `extra` metadata (may be NULL) is added: what data and training the model comes from. */
 struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count);
 

@@ -201,7 +201,8 @@ static void put_model(const char *encoding, real *table, size_t count)
 	struct method method;
 	assert_ok(method_parse("encoding", position_at, encoding, &method));
 	struct model_options o = { .layers = 1, .width = 8, .heads = 2, .hidden = 8, .rms_eps = 1e-5,
-				   .encoding = method, .train_length = 4 };
+				   .encoding = method, .train_length = 4, .positions_most = 2048,
+				   .trained_scaling = method_default(scaling_at(0)) };
 	assert_ok(model_open(&o, 11, &m));
 	const struct parameter *p = layout_find(&m.layout, "model.position.table");
 	assert_non_null(p);
