@@ -228,7 +228,7 @@ static struct err lot_progress(void *data, double share)
 	const struct lot_progress *p = data;
 	const struct eval_request *r = p->evaluation->request;
 	double done = ((double)p->first + share * p->count) * r->length;
-	return p->progress ? p->progress(p->data, (int64_t)done, (int64_t)r->sequences * r->length) : OK;
+	return p->progress ? p->progress(p->data, llround(done), (int64_t)r->sequences * r->length) : OK;
 }
 
 static struct err run_lot(struct evaluation *e, struct lot_progress p)

@@ -121,7 +121,14 @@ static struct err run_bytes(const struct decoder_request *q, size_t *bytes)
 	struct transformer_request run = { .model = q->model, .B = q->B, .positions = q->positions,
 					   .scaling = q->scaling };
 	*bytes = 0;
-	for (run.T = 1; recomputes(q) && run.T <= q->T; run.T++) {
+	if (!recomputes(q))
+		return OK;
+	run.T = q->T;
+	TRY(transformer_bytes(&run, bytes));
+	/* What no memory holds need not be known to the byte. */
+	if (*bytes > memory_available())
+		return OK;
+	for (run.T = 1; run.T < q->T; run.T++) {
 		size_t one;
 		TRY(transformer_bytes(&run, &one));
 		*bytes = one > *bytes ? one : *bytes;

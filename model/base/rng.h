@@ -12,6 +12,7 @@ enum stream {
 	STREAM_TUNE = 2,   /* anything that chooses an option */
 	STREAM_REPORT = 3, /* what tables show */
 	STREAM_INIT = 4,   /* initial weights */
+	STREAM_SAMPLE = 5, /* tokens drawn from a model */
 };
 
 /* One application of the cipher: 10 rounds. */
