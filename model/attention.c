@@ -188,6 +188,45 @@ void attention_head_forward(const struct attention *a, const struct attention_la
 	}
 }
 
+/* The first zone of the group that holds query t; groups are entered in order, but for the first again. */
+static int group_of(const struct attention *a, int t)
+{
+	const struct zone *zone = a->zones->zone;
+	int group = zone[a->group].begin <= t ? a->group : 0;
+	while (zone[group].end <= t)
+		group++;
+	return group;
+}
+
+void attention_enter_row(struct attention *a, const struct attention_layer *l, int t)
+{
+	if (t == 0 || a->learns_frequencies)
+		make_table(a, l);
+	enter_group(a, group_of(a, t));
+}
+
+void attention_row_forward(const struct attention *a, const struct attention_layer *l, int index, int t, int thread)
+{
+	struct attention_head head = attention_head(a, l, index, thread);
+	phase_enter(PHASE_ATTENTION);
+	head.keys = t + 1;
+	attention_enter_values(&head);
+	if (!a->place->position->centred)
+		attention_enter_keys(&head);
+	attention_rows(&head, t, t + 1);
+	phase_enter(PHASE_ELEMENTWISE);
+}
+
+void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread, real *k)
+{
+	struct attention_head head = attention_head(a, l, index, thread);
+	if (!a->rotates)
+		return;
+	struct rotation r = attention_rotation(&head, 0, SIDE_KEY, t, 1);
+	a->place->position->rotate(&r, k, a->D, head.scratch->range);
+	memcpy(k, head.scratch->range, (size_t)a->D * sizeof *k);
+}
+
 static void clear_head(const struct attention_head *h)
 {
 	const struct attention *a = h->a;

@@ -17,6 +17,7 @@ void attention_shape(struct attention *a, const struct attention_request *q)
 		.table_reals = position->table_reals ? position->table_reals(p) : 0,
 		.gradients = q->gradients, .rotates = position->rotate,
 		.half = position->half_layout && position->half_layout(p),
+		.rotates_keys = position->rotate && !q->turned_keys,
 		.learns_frequencies = position->prepares_inv_freq && position->prepares_inv_freq(p),
 		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
 		.angles_of = -1,
@@ -69,7 +70,8 @@ struct attention_head attention_head(const struct attention *a, const struct att
 	return (struct attention_head){
 		.a = a, .scratch = &a->thread[thread], .head = (int)head, .sequence = sequence,
 		.set = a->F ? a->pairs.set[(size_t)l->index * H + head] : 0,
-		.zone = &a->zones[sequence].zone[a->group], .ssmax = a->ssmax ? l->ssmax[head] : 1,
+		.zone = &a->zones[sequence].zone[a->group], .keys = a->zones[sequence].zone[a->group].end,
+		.ssmax = a->ssmax ? l->ssmax[head] : 1,
 		/* Gates and saved reals stand by row, so with them all rows are kept. */
 		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
 		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
@@ -171,10 +173,10 @@ static void add_rows(int rows, int D, const real *from, real *to, size_t stride)
 void attention_enter_keys(struct attention_head *h)
 {
 	const struct attention *a = h->a;
-	int keys = h->zone->end, row = 3 * a->C;
+	int keys = h->keys, row = 3 * a->C;
 	for (int zone = 0; zone < a->together; zone++) {
 		real *k = h->scratch->k + keys_at(h, zone);
-		if (a->rotates) {
+		if (a->rotates_keys) {
 			struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys);
 			a->place->position->rotate(&r, h->k, row, k);
 		} else {
@@ -205,7 +207,7 @@ void attention_enter_values(struct attention_head *h)
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
-	int keys = h->zone->end;
+	int keys = h->keys;
 	copy_rows(keys, a->D, h->v, 3 * (size_t)a->C, s->v);
 	if (!h->d_v)
 		return;

@@ -42,7 +42,7 @@ struct attention {
 	int sequences; /* whose positions differ: 1 or B */
 	int B, T, C, H, D, F, gate_reals, carry_reals, saved_reals;
 	size_t table_reals;
-	bool gradients, rotates, half, learns_frequencies, ssmax;
+	bool gradients, rotates, rotates_keys, half, learns_frequencies, ssmax;
 	real scale;
 	/* [sequences][sets][together][2 sides][T][F] of the current group of zones */
 	real *cosine, *sine;
@@ -63,6 +63,7 @@ struct attention_head {
 	const struct attention *a;
 	struct attention_thread *scratch;
 	int head, sequence, set;  /* set: of pairs */
+	int keys;                 /* that are there: 0 .. keys - 1 */
 	const struct zone *zone;  /* the first of the current group, of this sequence */
 	const int32_t *wanted;    /* of this sequence; NULL: all */
 	const real *q, *k, *v;    /* stride 3C */

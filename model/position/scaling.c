@@ -252,6 +252,29 @@ double scaling_query_scale(const struct method *scaling, const struct model_opti
 	return scale;
 }
 
+bool scaling_by_length(const struct method *scaling)
+{
+	for (const struct method *part = scaling; part; part = part->plus)
+		if (method_find(part->entry, BLOCK_NAME) >= 0)
+			return true;
+	return false;
+}
+
+struct method scaling_by_query(const struct method *scaling)
+{
+	struct method part[METHOD_PARTS];
+	int parts = method_split(scaling, part);
+	bool changed = false;
+	for (int i = 0; i < parts; i++) {
+		int block = method_find(part[i].entry, BLOCK_NAME);
+		if (block < 0 || part[i].value[block].integer > 0)
+			continue;
+		method_set(&part[i], block, (union option_value){ .integer = 1 });
+		changed = true;
+	}
+	return changed ? method_join(part, parts) : *scaling;
+}
+
 bool scaling_same(const struct method *a, const struct method *b, const struct model_options *o, double length)
 {
 	const struct method *both[2] = { a, b };

@@ -61,8 +61,9 @@ const struct entry *scaling_at(int index);
 #define FACTOR_OPTION                                                                                          \
 	{ .name = "factor", .kind = OPTION_NUMBER, .initial = "auto", .choices = "auto", .least = 1, .most = 1e9, \
 	  .results = true, .shared = true, .help = "extension factor s; auto: max(1, length / train_length)" }
+#define BLOCK_NAME "block"
 #define BLOCK_OPTION                                                                                           \
-	{ .name = "block", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
+	{ .name = BLOCK_NAME, .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
 	  .unit = "queries", .results = true,                                                                     \
 	  .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" }
 
@@ -114,6 +115,11 @@ void scaling_frequencies(const struct method *scaling, const struct model_option
 double scaling_query_scale(const struct method *scaling, const struct model_options *options, double length,
 			   double position);
 bool scaling_has_query_scale(const struct method *scaling);
+
+/* Do its frequencies go by the length that is reached (some part has the option `block`)? And the same scaling by the
+ * length that each query reaches: blocks of one where the whole sequence was one. */
+bool scaling_by_length(const struct method *scaling);
+struct method scaling_by_query(const struct method *scaling);
 
 /* The part with zones of its own; NULL: there is none. */
 const struct method *scaling_zoned(const struct method *scaling);

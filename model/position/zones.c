@@ -153,6 +153,18 @@ double zones_longest_distance(const struct zones *z)
 	return longest;
 }
 
+bool zones_turn_once(const struct zones *z)
+{
+	const struct zone *last = &z->zone[z->count - 1];
+	if (z->together > 1)
+		return false;
+	for (const struct zone *zone = z->zone; zone < last; zone++)
+		for (int j = 0; zone->key_position != last->key_position && j < zone->end; j++)
+			if (zone->key_position[j] != last->key_position[j])
+				return false;
+	return true;
+}
+
 int place_pairs(const struct place *p)
 {
 	if (!p->position->rotate)

@@ -76,6 +76,10 @@ void scaling_zones(const struct method *scaling, const struct model_options *opt
 /* The longest distance, under the zones' maps, between a query and a key that it sees. */
 double zones_longest_distance(const struct zones *z);
 
+/* Is there one rotation a zone and key, its own step's, that later queries could find it under: does every zone see a
+ * key at the same position? */
+bool zones_turn_once(const struct zones *z);
+
 /* Pairs that an encoding rotates: half its rotary width, 0 if it does not rotate. */
 int place_pairs(const struct place *p);
 
