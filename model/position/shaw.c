@@ -154,8 +154,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		snprintf(range[distance], REPORT_WORD, distance < K ? "%d" : "%d and beyond", distance);
 		row[distance] = row_of(p, distance);
 	}
-	report_note(to, "The tables have %d rows of %d, the same for all heads; keys before their query reach rows 0 - %d.",
-		    2 * K + 1, p->D, K);
+	report_note(to, "The tables have %d rows of %d, the same for all heads; keys before their query reach rows 0 - "
+			"%d.", 2 * K + 1, p->D, K);
 	if (!in->own) {
 		report_note(to, "The vectors are learned: give a model to see their lengths.");
 		return OK;
