@@ -19,7 +19,7 @@ struct relative {
 size_t relative_reals(int count, int D);
 void relative_table(int count, int D, real *vectors);
 
-/* to[r][j] += x . vector. Rows of `to` are TILE_STRIDE apart, those of x `x_stride`; what is not seen stays. */
+/* to[r][j] += x . vector. Rows of `to` are TILE_STRIDE apart, of x `x_stride`; what is not seen stays. */
 void relative_dots(const struct place *p, const struct tile *t, const struct relative *v, const real *x, int x_stride,
 		   real *to);
 
