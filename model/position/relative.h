@@ -25,7 +25,7 @@ void relative_dots(const struct place *p, const struct tile *t, const struct rel
 
 /* From weights of the tile's elements, which may be gradients of what relative_dots adds. */
 struct relative_sums {
-	real *rows; /* row r (by_key: j) += sum over j (r) of weight[r][j] vector: the gradient of x; NULL: not wanted */
+	real *rows; /* row r (by_key: j) += sum over j (r) of weight[r][j] vector: gradient of x; NULL: not wanted */
 	int rows_stride;
 	const real *x;
 	int x_stride;
