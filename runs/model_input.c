@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
+#include "model/weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,6 +40,17 @@ void input_ignored(const char *path, const struct text_builder *names)
 	text_printable(names->data, line, room);
 	fprintf(stderr, "%s: ignored: %s\n", path, line);
 	free(line);
+}
+
+void input_rope_layout(const char *path, const struct safetensors *file, const struct model_options *options)
+{
+	const struct method *encoding = &options->encoding;
+	int layout = method_find(encoding->entry, "layout");
+	bool given = layout >= 0 && memchr(encoding->order, layout, (size_t)encoding->given);
+	if (layout < 0 || given || safetensors_metadata(file, "rope_layout"))
+		return;
+	fprintf(stderr, "%s: its rope layout is unknown; %s is taken, --rope-layout says otherwise\n", path,
+		weights_rope_layout(options));
 }
 
 struct err input_positions(const char *path, const struct tensor *t, int T, double *positions)

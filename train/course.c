@@ -4,6 +4,7 @@
 #include "model/position/scaling.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 int course_longest(const struct model_options *model, const struct train_options *train)
 {
@@ -22,6 +23,19 @@ int course_length(const struct model_options *model, const struct train_options 
 		return longest;
 	struct rng r = rng_at((uint64_t)train->seed, STREAM_LENGTH, (uint64_t)step);
 	return shortest + (int)rng_below(&r, (uint32_t)(longest - shortest) + 1);
+}
+
+bool course_tunes(const struct train_options *train)
+{
+	return train->base && strcmp(train->base, "none") != 0;
+}
+
+/* No base has so many steps of so many sequences. */
+#define TUNED_FROM ((uint64_t)1 << 62)
+
+uint64_t course_first(const struct train_options *train, int64_t step)
+{
+	return (course_tunes(train) ? TUNED_FROM : 0) + (uint64_t)step * (uint64_t)train->batch;
 }
 
 int64_t course_tokens(const struct model_options *model, const struct train_options *train, int64_t steps)

@@ -16,6 +16,12 @@ int course_shortest(const struct model_options *model, const struct train_option
  * function of (seed, step). */
 int course_length(const struct model_options *model, const struct train_options *train, int64_t step);
 
+/* Number of the first sequence of that batch in stream `train`. Fine-tuning goes on with others than its base's. */
+uint64_t course_first(const struct train_options *train, int64_t step);
+
+/* Does it go on from the weights of another run? */
+bool course_tunes(const struct train_options *train);
+
 /* Tokens of all batches of the first `steps` steps. */
 int64_t course_tokens(const struct model_options *model, const struct train_options *train, int64_t steps);
 

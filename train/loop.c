@@ -281,7 +281,7 @@ static struct err next_batch(struct training *t)
 	struct batch *b = &t->batch;
 	const struct model_options *m = &t->model->options;
 	int T = course_length(m, t->options, t->step);
-	uint64_t first = (uint64_t)t->step * (uint64_t)b->count;
+	uint64_t first = course_first(t->options, t->step);
 	bool lengths = course_shortest(m, t->options) != course_longest(m, t->options);
 	if (lengths)
 		batch_resize(b, T);

@@ -138,7 +138,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 	TRY(report_heads(in, to));
 	report_table(to, NULL, "", rows);
 	TRY(report_column(to, "distances", "distance", 0, &distance));
-	TRY(report_column(to, "bias", "head", p->H, &bias));
+	TRY(report_column(to, "biases", "head", p->H, &bias));
 	for (int i = 0; i < rows; i++) {
 		distance[i] = i ? ldexp(1, i - 1) : 0;
 		double shape = shape_at(p, distance[i]);

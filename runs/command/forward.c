@@ -75,6 +75,8 @@ static struct err model_read(const struct config *c, const char *path, struct mo
 	if (!e.code)
 		e = weights_fill(m, &file, path, "", ours, &ignored);
 	if (!e.code)
+		input_rope_layout(path, &file, &options);
+	if (!e.code)
 		input_ignored(path, &ignored);
 	text_builder_free(&ignored);
 	safetensors_free(&file);

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LOG_STEPS 50     /* lines of train.jsonl between writing them */
 #define TIMING_STEPS 100 /* between lines of timing.jsonl */
@@ -22,6 +23,7 @@
 struct running {
 	const char *folder;
 	const struct config *config;
+	const struct model *base; /* whose values it starts from; NULL: by the seed */
 	const struct lease *lease;
 	bool resume;
 	bool begun; /* has it come to where it goes on from? */
@@ -39,12 +41,20 @@ struct running {
 	struct run_trained *trained;
 };
 
-struct err run_train_check(const struct config *c, struct train_plan *plan)
+static struct err check_job(const struct config *c, struct train_plan *plan)
 {
 	struct train_plan unused;
 	struct save_every every;
 	TRY(save_every_parse(c->run.save_every, &every));
 	return train_plan(&c->model, &c->data, &c->train, plan ? plan : &unused);
+}
+
+struct err run_train_check(const struct config *c, struct train_plan *plan)
+{
+	if (course_tunes(&c->train))
+		return err_usage("`ropewalk finetune DIR --out=DIR2` makes such a run and continues it.",
+				 "base: the run goes on from the weights of another, which are not at hand");
+	return check_job(c, plan);
 }
 
 /* Of the steps after `first`. */
@@ -161,6 +171,8 @@ static struct err run_start(void *data, struct training *t)
 	}
 	if (!step)
 		training_begin(t);
+	if (!step && r->base)
+		memcpy(training_state(t).model->value, r->base->value, r->base->layout.size * sizeof(real));
 	r->begun = true;
 	r->saved = clock_seconds();
 	return OK;
@@ -223,10 +235,11 @@ static struct err train_there(struct running *r)
 	return e.code ? e : recorded;
 }
 
-static struct err train_locked(const char *path, const struct config *c, const char *command_line, const char *what,
-			       const struct lease *lease, struct run_trained *out)
+static struct err train_locked(const char *path, const struct config *c, const struct model *base,
+			       const char *command_line, const char *what, const struct lease *lease,
+			       struct run_trained *out)
 {
-	struct running r = { .folder = path, .config = c, .lease = lease, .trained = out };
+	struct running r = { .folder = path, .config = c, .base = base, .lease = lease, .trained = out };
 	TRY(save_every_parse(c->run.save_every, &r.every));
 	if (c->run.resume)
 		TRY(run_folder_begun(path, &r.resume));
@@ -238,18 +251,29 @@ static struct err train_locked(const char *path, const struct config *c, const c
 	return train_there(&r);
 }
 
-struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
-		     struct run_trained *out)
+struct err run_train_from(const char *path, const struct config *c, const struct model *base,
+			  const char *command_line, const char *what, struct run_trained *out)
 {
 	struct lease *lease;
 	struct train_plan plan;
 	*out = (struct run_trained){ 0 };
-	TRY(run_train_check(c, &plan));
+	TRY(base ? check_job(c, &plan) : run_train_check(c, &plan));
 	TRY(run_folder_check(path, c->run.force || c->run.resume));
 	TRY(run_model_fits(path, run_model_space(c, plan.parameters)));
 	TRY(io_make_folder(path));
 	TRY(lease_take(path, &lease));
-	struct err e = train_locked(path, c, command_line, what, lease, out);
+	struct err e = train_locked(path, c, base, command_line, what, lease, out);
 	lease_release(lease);
 	return run_folder_gone(e, path);
+}
+
+struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
+		     struct run_trained *out)
+{
+	return run_train_from(path, c, NULL, command_line, what, out);
+}
+
+struct err run_train_check_from(const struct config *c, struct train_plan *plan)
+{
+	return check_job(c, plan);
 }
