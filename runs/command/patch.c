@@ -69,18 +69,6 @@ static void print_text(const struct parts_question *q, const struct parts_answer
 	text_builder_free(&b);
 }
 
-static void print(const struct own *own, const struct parts_question *q, const struct parts_answers *a)
-{
-	struct records records = { 0 };
-	if (own->format == TEXT) {
-		print_text(q, a);
-		return;
-	}
-	parts_records(q, a, &records);
-	records_print(&records, own->format == JSON);
-	records_free(&records);
-}
-
 static struct err work(struct config *c, const struct examined *x)
 {
 	const struct own *own = c->own;
@@ -95,8 +83,10 @@ static struct err work(struct config *c, const struct examined *x)
 	stop_catch();
 	if (!e.code)
 		e = run_parts(&q, &a);
-	if (!e.code)
-		print(own, &q, &a);
+	if (!e.code && own->format == TEXT)
+		print_text(&q, &a);
+	else if (!e.code)
+		parts_print(&q, &a, own->format == JSON);
 	parts_answers_free(&a);
 	arrfree(q.setting);
 	return e;

@@ -2,6 +2,7 @@
 
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
+#include "runs/stop.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,10 +67,12 @@ struct err eval_result_finite(const struct eval_result *r, const char *label, in
 	return OK;
 }
 
-struct err many_progress_tokens(void *many, int64_t done, int64_t total)
+struct err many_progress_show(void *many, int64_t done, int64_t total)
 {
 	struct many_progress *m = many;
-	return progress_tokens(&m->progress, m->done * total + done, m->count * total);
+	progress_show(&m->progress, (m->done + (double)done / (double)total) / m->count, "evaluation %d of %d", m->done + 1,
+		      m->count);
+	return done == total && m->done + 1 == m->count ? OK : stop_error();
 }
 
 static const char *group_at(int i, const void *task)

@@ -32,7 +32,7 @@ struct many_progress {
 	struct progress progress;
 	int done, count;
 };
-struct err many_progress_tokens(void *many, int64_t done, int64_t total);
+struct err many_progress_show(void *many, int64_t done, int64_t total);
 
 /* The index of a task's group, -1 for "" . The error names the nearest and all there are. */
 struct err examined_group(const struct method *task, const char *name, int *group);

@@ -38,7 +38,7 @@ static struct err run_all(const struct parts_question *q, struct many_progress *
 	for (int i = 0; i < progress->count; i++) {
 		struct eval_result *r = &held[i < HELD ? i : HELD - 1];
 		eval_result_free(r);
-		TRY(parts_run(&request, q->setting[i], many_progress_tokens, progress, r));
+		TRY(parts_run(&request, q->setting[i], many_progress_show, progress, r));
 		TRY(eval_result_finite(r, q->what, request.length));
 		progress->done = i + 1;
 		if (i == 0) {

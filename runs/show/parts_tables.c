@@ -58,8 +58,9 @@ bool pair_turns(const struct examined *x, double inv_freq, double *wavelength, d
 
 const char *share_text(const struct paired_share *s, char text[SHEET_TEXT])
 {
+	double percent = round(100 * s->value) + 0.0; /* no -0 */
 	if (s->way == WAY_KNOWN)
-		snprintf(text, SHEET_TEXT, "%.0f +- %.0f %%", 100 * s->value, 100 * s->se);
+		snprintf(text, SHEET_TEXT, "%.0f +- %.0f %%", percent, 100 * s->se);
 	else
 		snprintf(text, SHEET_TEXT, s->way == WAY_SHORT ? "n/a: same" : "n/a: noise");
 	return text;
@@ -175,12 +176,10 @@ static const char *title_of(const struct parts_question *q, int kind)
 	return kept;
 }
 
-/* Does a rule stand above row i: where another kind of parts begins? */
-static bool is_ruled(const struct parts_question *q, int i)
+/* Are they different kinds of parts, with a rule between them? */
+static bool differ(const struct part *a, const struct part *b)
 {
-	const struct part *a = &q->setting[i].part, *before = &q->setting[i - (i > 0)].part;
-	return i > 0 && ((a->layer < 0) != (before->layer < 0) || (a->head < 0) != (before->head < 0) ||
-			 (a->pair < 0) != (before->pair < 0));
+	return (a->layer < 0) != (b->layer < 0) || (a->head < 0) != (b->head < 0) || (a->pair < 0) != (b->pair < 0);
 }
 
 void parts_sheet(const struct parts_question *q, const struct parts_answers *a, int kind, struct sheet *out)
@@ -196,11 +195,12 @@ void parts_sheet(const struct parts_question *q, const struct parts_answers *a, 
 			arrput(out->column, a->group[g]);
 	if (!q->shares)
 		arrput(out->column, "serves");
-	for (int i = 0; i < arrlen(q->setting); i++) {
+	for (int i = 0, before = 0; i < arrlen(q->setting); i++) {
 		if (i > 0 && kind != PARTS_ALL_KINDS && (int)q->setting[i].inside != kind)
 			continue;
 		struct sheet_row *row = sheet_add(out, label_of_setting(q, &q->setting[i]));
-		row->ruled = is_ruled(q, i);
+		row->ruled = differ(&q->setting[i].part, &q->setting[before].part);
+		before = i;
 		fill_row(q, a, &t, i, row);
 	}
 	arrfree(t.inv_freq);
@@ -244,6 +244,14 @@ void parts_records(const struct parts_question *q, const struct parts_answers *a
 			record_text(out, "protocol", run_protocol(q->run->config));
 		}
 	arrfree(t.inv_freq);
+}
+
+void parts_print(const struct parts_question *q, const struct parts_answers *a, bool json)
+{
+	struct records records = { 0 };
+	parts_records(q, a, &records);
+	records_print(&records, json);
+	records_free(&records);
 }
 
 void examined_name(const struct examined *x, struct text_builder *b)

@@ -13,8 +13,9 @@
 #define PARTS_ALL_KINDS (-1)
 void parts_sheet(const struct parts_question *q, const struct parts_answers *a, int kind, struct sheet *out);
 
-/* A record per setting and group. Appends. */
+/* A record per setting and group. Appends; or prints them. */
 void parts_records(const struct parts_question *q, const struct parts_answers *a, struct records *out);
+void parts_print(const struct parts_question *q, const struct parts_answers *a, bool json);
 
 /* ---- What the tables of an examined run have in common ---- */
 
