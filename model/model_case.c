@@ -6,7 +6,7 @@
 struct model_options model_case_options(const struct method *encoding)
 {
 	return (struct model_options){ .layers = 2, .width = 32, .heads = 2, .hidden = 24, .rms_eps = 1e-5,
-				       .encoding = *encoding, .train_length = 16,
+				       .encoding = *encoding, .train_length = 16, .positions_most = 2048,
 				       .trained_scaling = method_default(scaling_at(0)) };
 }
 
