@@ -1,6 +1,7 @@
 #include "eval/perplexity.h"
 
 #include "data/batch.h"
+#include "eval/decoding.h"
 #include "eval/tally.h"
 #include "model/base/threads.h"
 #include "model/positions.h"
@@ -17,7 +18,8 @@ struct evaluation {
 	const struct method *method; /* the task */
 	int lot;                     /* sequences in each; the last may be smaller */
 	struct batch batch;
-	struct transformer *transformer;
+	struct transformer *transformer; /* one of these; the other is NULL */
+	struct decoding *decoding;
 	struct outcome outcome;      /* of this lot */
 	struct arena memory;
 	double *p;                   /* [lot][length] */
@@ -114,19 +116,25 @@ static struct err check_bytes(const struct eval_request *r, size_t transformer)
 			 (size_t)r->sequences * groups * sizeof(struct eval_tally));
 }
 
+/* Of the workspace of a lot, whose request it checks. */
+static struct err workspace_bytes(const struct eval_request *r, const double *positions, size_t *bytes)
+{
+	int lot = lot_size(r->sequences, r->length);
+	struct transformer_request request = request_of(r, lot, positions);
+	return decoding_wanted(r) ? decoding_bytes(r, lot, positions, bytes) : transformer_bytes(&request, bytes);
+}
+
 static struct err check_lot(const struct eval_request *r, const double *positions)
 {
-	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), positions);
 	size_t bytes;
-	TRY(transformer_bytes(&lot, &bytes));
+	TRY(workspace_bytes(r, positions, &bytes));
 	return check_bytes(r, bytes);
 }
 
 struct err eval_check_size(const struct eval_request *r)
 {
-	struct transformer_request lot = request_of(r, lot_size(r->sequences, r->length), NULL);
 	size_t bytes;
-	return transformer_bytes(&lot, &bytes).code ? OK : check_bytes(r, bytes);
+	return workspace_bytes(r, NULL, &bytes).code ? OK : check_bytes(r, bytes);
 }
 
 static struct err check_positions(const struct eval_request *r)
@@ -135,6 +143,10 @@ static struct err check_positions(const struct eval_request *r)
 	TRY(positions_check(&n, r->length));
 	if (!positions_move(&n))
 		return OK;
+	if (decoding_wanted(r))
+		return err_usage("Leave --kv out.",
+				 "kv: decoding counts positions 0, 1, 2 ..., and this model's are %s",
+				 n.placed ? "the task's" : "drawn");
 	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
 	return positions_check_scaling(&n, r->scaling, r->length);
 }
@@ -175,7 +187,10 @@ static struct err evaluation_open(struct evaluation *e)
 	struct batch_source source = source_of(r);
 	TRY(batch_open(&source, e->lot, &e->batch));
 	struct transformer_request request = request_of(r, e->lot, e->batch.positions);
-	TRY(transformer_open(&request, &e->transformer));
+	if (decoding_wanted(r))
+		TRY(decoding_open(r, e->lot, e->batch.positions, &e->decoding));
+	else
+		TRY(transformer_open(&request, &e->transformer));
 	struct arena measure = { 0 };
 	place(&measure, e);
 	TRY(arena_reserve(&e->memory, measure.used, "an evaluation"));
@@ -192,6 +207,7 @@ static struct err evaluation_open(struct evaluation *e)
 static void evaluation_close(struct evaluation *e)
 {
 	transformer_close(e->transformer);
+	decoding_close(e->decoding);
 	batch_close(&e->batch);
 	arena_free(&e->memory);
 }
@@ -243,15 +259,34 @@ static struct err move(struct evaluation *e, int first)
 	return transformer_move(e->transformer, e->positions);
 }
 
-static struct err run_lot(struct evaluation *e, int first, int count)
+/* Of the evaluation, from that of the lot at work. */
+struct lot_progress {
+	const struct evaluation *evaluation;
+	int first, count;
+	eval_progress *progress;
+	void *data;
+};
+
+static struct err lot_progress(void *data, double share)
 {
-	batch_make(&e->batch, (uint64_t)first, count);
-	TRY(move(e, first));
-	e->outcome = transformer_forward(e->transformer, e->batch.token, e->batch.target, NULL);
-	struct lot lot = { e, first };
-	threads_each(count, score_sequence, &lot);
-	add_baselines(e, count);
-	return OK;
+	const struct lot_progress *p = data;
+	const struct eval_request *r = p->evaluation->request;
+	double done = ((double)p->first + share * p->count) * r->length;
+	return p->progress ? p->progress(p->data, llround(done), (int64_t)r->sequences * r->length) : OK;
+}
+
+static struct err run_lot(struct evaluation *e, struct lot_progress p)
+{
+	batch_make(&e->batch, (uint64_t)p.first, p.count);
+	TRY(move(e, p.first));
+	if (e->decoding)
+		TRY(decoding_run(e->decoding, e->batch.token, e->batch.target, lot_progress, &p, &e->outcome));
+	else
+		e->outcome = transformer_forward(e->transformer, e->batch.token, e->batch.target, NULL);
+	struct lot lot = { e, p.first };
+	threads_each(p.count, score_sequence, &lot);
+	add_baselines(e, p.count);
+	return lot_progress(&p, 1);
 }
 
 static void finish(struct evaluation *e)
@@ -279,10 +314,7 @@ struct err eval_run(const struct eval_request *request, eval_progress *progress,
 	struct err error = evaluation_open(&e);
 	for (int first = 0; !error.code && first < S; first += lot) {
 		int count = S - first < lot ? S - first : lot;
-		error = run_lot(&e, first, count);
-		if (progress && !error.code)
-			error = progress(data, (int64_t)(first + count) * request->length,
-					 (int64_t)S * request->length);
+		error = run_lot(&e, (struct lot_progress){ &e, first, count, progress, data });
 	}
 	if (!error.code)
 		finish(&e);

@@ -20,6 +20,7 @@ struct eval_request {
 	int length, sequences;
 	uint64_t eval_seed;
 	bool tune; /* sequences of stream `tune`, to choose an option by, instead of `report` */
+	int kv;    /* EVAL_KV_..: token by token with such a cache (model/decode.h) */
 };
 
 /* One group of one sequence. */
@@ -80,7 +81,8 @@ struct err eval_check_size(const struct eval_request *request);
 struct err eval_fits(int length, size_t work, int sequences, size_t results);
 
 /* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
- * `progress` (may be NULL) is called after each lot with the tokens done and to do; an error of it ends the evaluation.
+ * `progress` (may be NULL) is called after each lot with the tokens done and to do, and while a lot
+ * is decoded with its share of them; an error of it ends the evaluation.
  * eval_result_free takes a zeroed result. */
 typedef struct err eval_progress(void *data, int64_t done, int64_t total);
 struct err eval_run(const struct eval_request *request, eval_progress *progress, void *data, struct eval_result *out);

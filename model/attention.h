@@ -21,6 +21,7 @@ struct attention_request {
 	bool each;  /* sequences differ in their positions */
 	bool ssmax; /* see struct attention_layer */
 	bool gradients;
+	bool turned_keys; /* keys stand in `qkv` as attention_turn_key left them, and are not rotated again */
 };
 
 /* Places the scratch in the arena; NULL while measuring. */
@@ -35,7 +36,7 @@ struct attention_layer {
 	const struct place_parameters own; /* the encoding's parameters */
 	const real *ssmax; /* [H] s: query i is multiplied by s ln(i + 1) (Nakanishi 2025, 2501.19399, equation 3) */
 	const real *qkv;  /* [N][3C] as projected, not rotated */
-	const real *gate; /* [N][H][gate_reals] */
+	real *gate;       /* [N][H][gate_reals] as `gate` makes them; the forward pass completes them (gates_ready) */
 	real *output;     /* [N][C] */
 	real *lse;        /* [B][H][T] log-sum-exp of each row's logits */
 	real *saved;      /* [B][H][T][saved_reals] */
@@ -71,5 +72,15 @@ void attention_head_forward(const struct attention *a, const struct attention_la
 void attention_head_backward(const struct attention *a, const struct attention_layer *l, struct attention_gradients g,
 			     int index, int thread);
 void attention_finish(struct attention *a, const struct attention_layer *l, struct attention_parameters to);
+
+/* One query of each sequence at a time, for who decodes: t = 0, 1, 2 ..., with q, k, v and gates of the rows up to it.
+ * attention_enter_row makes the layer's table and the angles, where they are not there already; outside a parallel
+ * region. Then, inside one, each head's row. */
+void attention_enter_row(struct attention *a, const struct attention_layer *l, int t);
+void attention_row_forward(const struct attention *a, const struct attention_layer *l, int index, int t, int thread);
+
+/* Rotates head `index`'s key t, k [D], in place, by the zone that holds query t. Only where zones_turn_once. */
+void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread,
+			real *k);
 
 #endif

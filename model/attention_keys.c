@@ -16,6 +16,8 @@ void attention_shape(struct attention *a, const struct attention_request *q)
 		.saved_reals = position->saved_reals,
 		.table_reals = position->table_reals ? position->table_reals(p) : 0,
 		.gradients = q->gradients, .rotates = position->rotate,
+		.half = position->half_layout && position->half_layout(p),
+		.rotates_keys = position->rotate && !q->turned_keys,
 		.learns_frequencies = position->prepares_inv_freq && position->prepares_inv_freq(p),
 		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
 		.angles_of = -1,
@@ -34,6 +36,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->v = ARENA_TAKE(arena, real, T * D);
 	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
+	t->alone = ARENA_TAKE(arena, double, QUERY_BLOCK);
 	t->centre = ARENA_TAKE(arena, double, together);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
@@ -67,7 +70,8 @@ struct attention_head attention_head(const struct attention *a, const struct att
 	return (struct attention_head){
 		.a = a, .scratch = &a->thread[thread], .head = (int)head, .sequence = sequence,
 		.set = a->F ? a->pairs.set[(size_t)l->index * H + head] : 0,
-		.zone = &a->zones[sequence].zone[a->group], .ssmax = a->ssmax ? l->ssmax[head] : 1,
+		.zone = &a->zones[sequence].zone[a->group], .keys = a->zones[sequence].zone[a->group].end,
+		.ssmax = a->ssmax ? l->ssmax[head] : 1,
 		/* Gates and saved reals stand by row, so with them all rows are kept. */
 		.wanted = l->wanted && !G && !S ? l->wanted + b * T : NULL,
 		.q = qkv, .k = qkv + C, .v = qkv + 2 * C,
@@ -109,9 +113,10 @@ struct rotation attention_rotation(const struct attention_head *h, int zone, enu
 	const struct zone *z = &h->zone[zone];
 	size_t at = attention_angles(a, h->sequence, h->set, zone, side) + (size_t)first * (size_t)a->F;
 	return (struct rotation){
-		.rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side,
+		.place = a->place, .rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side, .half = a->half,
 		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
-		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
+		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq,
+		.attention_factor = z->attention_factor,
 		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
 	};
 }
@@ -168,10 +173,10 @@ static void add_rows(int rows, int D, const real *from, real *to, size_t stride)
 void attention_enter_keys(struct attention_head *h)
 {
 	const struct attention *a = h->a;
-	int keys = h->zone->end, row = 3 * a->C;
+	int keys = h->keys, row = 3 * a->C;
 	for (int zone = 0; zone < a->together; zone++) {
 		real *k = h->scratch->k + keys_at(h, zone);
-		if (a->rotates) {
+		if (a->rotates_keys) {
 			struct rotation r = attention_rotation(h, zone, SIDE_KEY, 0, keys);
 			a->place->position->rotate(&r, h->k, row, k);
 		} else {
@@ -202,7 +207,7 @@ void attention_enter_values(struct attention_head *h)
 {
 	const struct attention *a = h->a;
 	struct attention_thread *s = h->scratch;
-	int keys = h->zone->end;
+	int keys = h->keys;
 	copy_rows(keys, a->D, h->v, 3 * (size_t)a->C, s->v);
 	if (!h->d_v)
 		return;

@@ -17,8 +17,10 @@ struct pass {
 	struct transformer *t;
 	const real *value;
 	const int32_t *token;
-	real *logits; /* [N][V] or NULL */
+	real *logits; /* [N][V], or with `last` [B][V], or NULL */
+	bool last;    /* of each sequence's last token alone */
 	int layer;    /* that all threads share */
+	const struct attend *attend; /* NULL: attention of the sequences themselves */
 };
 
 /* Of one sequence. */
@@ -135,8 +137,10 @@ static void head_rows(struct pass *p, int chunk, int thread)
 		t->gradients ? t->head_rstd + first : s->rstd);
 	linear(rows, C, (int)V, normed, C, head_matrix(t), NULL, logits,
 	       (int)V);
-	for (int r = 0; p->logits && r < rows; r++)
-		memcpy(p->logits + (size_t)t->row[first + (size_t)r] * V, logits + (size_t)r * V, V * sizeof(real));
+	for (int r = 0; p->logits && r < rows; r++) {
+		size_t row = (size_t)t->row[first + (size_t)r] / (p->last ? (size_t)t->T : 1);
+		memcpy(p->logits + row * V, logits + (size_t)r * V, V * sizeof(real));
+	}
 	cross_entropy(rows, (int)V, t->row_target + first, logits, t->row_nll + first, t->row_best + first);
 	phase_enter(PHASE_ELEMENTWISE);
 }
@@ -196,27 +200,39 @@ static void layers_forward(struct pass *p)
 	for (p->layer = 0; p->layer < t->place.layers; p->layer++) {
 		struct attention_layer layer = attention_layer(t, p->layer);
 		threads_each(t->chunks, project_chunk, p);
-		attention_forward(t->attention, &layer);
+		if (p->attend)
+			p->attend->layer(p->layer, p->attend->data);
+		else
+			attention_forward(t->attention, &layer);
 		threads_each(t->chunks, mix_chunk, p);
 	}
 	threads_each(t->chunks, head_chunk, p);
 }
 
-/* Which rows are wanted. */
-static void choose_rows(struct transformer *t, const int32_t *token, const int32_t *target, bool all)
+static bool row_wanted(const struct pass *p, size_t n, int32_t target)
 {
+	if (p->last)
+		return p->logits && (n + 1) % (size_t)p->t->T == 0;
+	return p->logits || target >= 0;
+}
+
+/* Which rows are wanted; target NULL: none is scored. */
+static void choose_rows(const struct pass *p, const int32_t *targets)
+{
+	struct transformer *t = p->t;
 	t->R = 0;
 	t->scored = 0;
 	for (size_t n = 0; n < t->N; n++) {
-		BUG_IF(token[n] < 0 || token[n] >= t->model->V, "token %d at row %zu of %d", token[n], n, t->model->V);
-		BUG_IF(target[n] >= t->model->V, "target %d at row %zu of %d", target[n], n, t->model->V);
-		t->scored += target[n] >= 0;
+		int32_t token = p->token[n], target = targets ? targets[n] : -1;
+		BUG_IF(token < 0 || token >= t->model->V, "token %d at row %zu of %d", token, n, t->model->V);
+		BUG_IF(target >= t->model->V, "target %d at row %zu of %d", target, n, t->model->V);
+		t->scored += target >= 0;
 		t->wanted[n] = -1;
-		if (target[n] < 0 && !all)
+		if (!row_wanted(p, n, target))
 			continue;
 		t->wanted[n] = t->R;
 		t->row[t->R] = (int32_t)n;
-		t->row_target[t->R++] = target[n];
+		t->row_target[t->R++] = target;
 	}
 	for (int c = 0, r = 0; c < t->chunks; c++) {
 		struct chunk *k = &t->chunk[c];
@@ -243,24 +259,61 @@ static struct outcome collect(struct transformer *t)
 	return o;
 }
 
+void transformer_pack(struct transformer *t)
+{
+	struct pass p = { .t = t };
+	threads_take(t->place.layers * LAYER_MATRICES + 1, pack_matrix, &p);
+}
+
+static void through(struct pass *p)
+{
+	struct transformer *t = p->t;
+	if (t->place.position->embed)
+		threads_each(t->sequences * vector_chunks(t), vector_chunk, p);
+	transformer_pack(t);
+	if (!groups_alone(t)) {
+		layers_forward(p);
+		return;
+	}
+	for (int layer = 0; layer < t->place.layers; layer++) {
+		struct attention_layer attention = attention_layer(t, layer);
+		attention_prepare(t->attention, &attention);
+	}
+	threads_each(t->groups, group_forward, p);
+}
+
 struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits)
 {
 	struct pass p = { .t = t, .value = t->model->value, .token = token, .logits = logits };
-	choose_rows(t, token, target, logits);
+	choose_rows(&p, target);
 	if (t->gradients)
 		memcpy(t->token, token, t->N * sizeof *token);
-	if (t->place.position->embed)
-		threads_each(t->sequences * vector_chunks(t), vector_chunk, &p);
-	threads_take(t->place.layers * LAYER_MATRICES + 1, pack_matrix, &p);
-	if (groups_alone(t)) {
-		for (int layer = 0; layer < t->place.layers; layer++) {
-			struct attention_layer attention = attention_layer(t, layer);
-			attention_prepare(t->attention, &attention);
-		}
-		threads_each(t->groups, group_forward, &p);
-	} else {
-		layers_forward(&p);
-	}
+	through(&p);
 	t->ready = t->gradients;
 	return collect(t);
+}
+
+void transformer_last(struct transformer *t, const int32_t *token, real *logits)
+{
+	struct pass p = { .t = t, .value = t->model->value, .token = token, .logits = logits, .last = true };
+	BUG_IF(t->gradients, "the last token alone has no gradients");
+	choose_rows(&p, NULL);
+	through(&p);
+}
+
+void transformer_step(struct transformer *t, const int32_t *token, const struct attend *attend, real *logits)
+{
+	struct pass p = { .t = t, .value = t->model->value, .token = token, .logits = logits, .last = true,
+			  .attend = attend };
+	BUG_IF(t->T != 1 || t->gradients, "a step is one token a sequence, without gradients");
+	choose_rows(&p, NULL);
+	layers_forward(&p);
+}
+
+void transformer_vectors(const struct model *m, const struct place *p, real *vector)
+{
+	struct place_parameters own = { .shared = m->value + m->layout.position,
+					.layer = m->value + m->layout.layer[0].position };
+	if (p->position->embed)
+		p->position->embed(p, own, 0, p->T, vector);
 }

@@ -50,7 +50,8 @@ struct layout {
 struct err layout_build(const struct model_options *options, int V, struct layout *out);
 void layout_free(struct layout *l);
 
-/* The encoding's own tensors alone, those of a layer once (`layer` has one row). Same errors; layout_free it. */
+/* The tensors of attention itself, the encoding's own and ssmax's, those of a layer once (`layer` has one row). Same
+ * errors; layout_free it. */
 struct err layout_position(const struct model_options *options, struct layout *out);
 
 /* Adds a row; for layout_build and for the encodings' `declare`. rows 0 makes a vector. */

@@ -23,16 +23,17 @@ void model_close(struct model *m)
 	*m = (struct model){ 0 };
 }
 
-static size_t chunk_size(size_t rows)
+static size_t chunk_size(size_t rows, int T)
 {
 	size_t even = (rows / ROW_CHUNKS + VEC_LANES) / VEC_LANES * VEC_LANES;
-	return even < ROW_CHUNK_LEAST ? ROW_CHUNK_LEAST : even > ROW_CHUNK ? ROW_CHUNK : even;
+	size_t least = T == 1 ? STEP_CHUNK : ROW_CHUNK_LEAST;
+	return even < least ? least : even > ROW_CHUNK ? ROW_CHUNK : even;
 }
 
 /* Cuts B sequences of T rows into groups and chunks: some sequences a chunk, or some chunks a sequence. */
 static void place_chunks(struct transformer *t, struct arena *a)
 {
-	int T = t->T, most = (int)chunk_size(t->N), together = T < most ? most / T : 1;
+	int T = t->T, most = (int)chunk_size(t->N, T), together = T < most ? most / T : 1;
 	int parts = (T + most - 1) / most;
 	t->groups = (t->B + together - 1) / together;
 	t->chunks = t->groups * parts;
@@ -285,6 +286,14 @@ struct err transformer_bytes(const struct transformer_request *request, size_t *
 		place(&q, &scaling, &measure);
 		*bytes = measure.used > *bytes ? measure.used : *bytes;
 	}
+	return OK;
+}
+
+struct err transformer_place(const struct transformer_request *request, struct arena *memory, struct transformer **out)
+{
+	struct method scaling = scaling_or_none(request);
+	TRY(check(request, &scaling));
+	*out = place(request, &scaling, memory);
 	return OK;
 }
 

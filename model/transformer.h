@@ -40,6 +40,10 @@ struct err transformer_open(const struct transformer_request *request, struct tr
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes);
 void transformer_close(struct transformer *t);
 
+/* The same in memory of the caller's, of transformer_bytes at least; not to be closed. */
+struct err transformer_place(const struct transformer_request *request, struct arena *memory,
+			     struct transformer **out);
+
 /* New positions, of the shape the transformer was opened with. Errors: what the encoding or the scaling cannot take. */
 struct err transformer_move(struct transformer *t, const double *positions);
 
@@ -58,6 +62,9 @@ struct outcome {
 /* token [B][T]; target [B][T], -1 where not scored; ids outside 0 .. V - 1 are a BUG. Logits are computed at scored
  * positions only, unless `logits` [B][T][V] is given, which then takes all of them. */
 struct outcome transformer_forward(struct transformer *t, const int32_t *token, const int32_t *target, real *logits);
+
+/* The logits [B][V] of each sequence's last token alone, without gradients. */
+void transformer_last(struct transformer *t, const int32_t *token, real *logits);
 
 /* Gradient of the mean NLL over the scored tokens of the last forward pass, into `gradient` [layout.size], which is
  * overwritten. No scored token is a BUG. */

@@ -19,6 +19,9 @@
 #define ROW_CHUNK_LEAST 64
 #define ROW_CHUNKS 8
 
+/* The fewest where sequences are of one token, as in a step of decoding. */
+#define STEP_CHUNK VEC_LANES
+
 /* Consecutive rows: all of them, and the wanted ones among them. */
 struct chunk {
 	size_t first, wanted_first;
@@ -183,6 +186,18 @@ static inline int weight_parts(int out)
 {
 	return (out + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
 }
+
+/* For decode.c: what takes the place of attention between a layer's projections (x -> layer.qkv, layer.gate) and
+ * layer.output; called outside of parallel regions. transformer_step takes one token a sequence through all layers so,
+ * adding t->vector to the embeddings as it is, with the matrices of the last transformer_pack; logits [B][V], NULL: not
+ * wanted. transformer_vectors: an encoding's vectors [T][C]. */
+struct attend {
+	void (*layer)(int layer, void *data);
+	void *data;
+};
+void transformer_pack(struct transformer *t);
+void transformer_step(struct transformer *t, const int32_t *token, const struct attend *attend, real *logits);
+void transformer_vectors(const struct model *m, const struct place *p, real *vector);
 
 /* Does each group go through all layers at once? */
 static inline bool groups_alone(const struct transformer *t)

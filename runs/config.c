@@ -143,6 +143,14 @@ bool config_is_switch(const struct config *c, const char *name)
 	return option_lookup(&c->scope, name, &n) && n.option->kind == OPTION_SWITCH;
 }
 
+bool config_can_be_on(const struct config *c, const char *name)
+{
+	struct option_name n;
+	union option_value value;
+	return option_lookup(&c->scope, name, &n) && n.option->kind == OPTION_CHOICE &&
+	       !option_parse(n.option, "on", &value).code;
+}
+
 static const struct config_given *find_given(const struct config *c, const char *name)
 {
 	for (int i = 0; i < c->givens; i++)

@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
+#include "model/weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,6 +40,70 @@ void input_ignored(const char *path, const struct text_builder *names)
 	text_printable(names->data, line, room);
 	fprintf(stderr, "%s: ignored: %s\n", path, line);
 	free(line);
+}
+
+void input_rope_layout(const char *path, const struct safetensors *file, const struct model_options *options)
+{
+	const struct method *encoding = &options->encoding;
+	int layout = method_find(encoding->entry, "layout");
+	bool given = layout >= 0 && memchr(encoding->order, layout, (size_t)encoding->given);
+	if (layout < 0 || given || safetensors_metadata(file, "rope_layout"))
+		return;
+	fprintf(stderr, "%s: its rope layout is unknown; %s is taken, --rope-layout says otherwise\n", path,
+		weights_rope_layout(options));
+}
+
+/* A size given by flag must be the one that the file has. */
+static struct err compare_given(const struct config *c, const struct model_options *found, const char *path)
+{
+	for (const struct option *o = model_option_rows; o->name; o++) {
+		if (o->kind == OPTION_METHOD || !config_given(c, o->name))
+			continue;
+		if (option_get(o, found).integer != option_get(o, &c->model).integer) {
+			struct text_builder b = { 0 };
+			option_print(o, option_get(o, found), &b);
+			struct err e = err_usage("Leave the option out.", "--%s: %s has %s", o->name, path, b.data);
+			text_builder_free(&b);
+			return e;
+		}
+	}
+	return OK;
+}
+
+static struct err options_of(const struct config *c, const struct safetensors *file, const char *path, bool ours,
+			     struct model_options *options, int *V)
+{
+	*options = c->model;
+	if (ours) {
+		TRY(input_no_model_option(c, path));
+		return err_at(weights_options(file, options, V), "%s", path);
+	}
+	TRY(weights_sizes(file, path, "", options, V));
+	return compare_given(c, options, path);
+}
+
+struct err input_model(const struct config *c, const char *path, struct model *m)
+{
+	struct safetensors file = { 0 };
+	struct text_builder ignored = { 0 };
+	struct model_options options;
+	int V = 0;
+	TRY(safetensors_read(path, &file));
+	bool ours = weights_ours(&file);
+	struct err e = options_of(c, &file, path, ours, &options, &V);
+	if (!e.code)
+		e = err_at(weights_suffice(&file, &options, V), "%s", path);
+	if (!e.code)
+		e = model_open(&options, V, m);
+	if (!e.code)
+		e = weights_fill(m, &file, path, "", ours, &ignored);
+	if (!e.code)
+		input_rope_layout(path, &file, &options);
+	if (!e.code)
+		input_ignored(path, &ignored);
+	text_builder_free(&ignored);
+	safetensors_free(&file);
+	return e;
 }
 
 struct err input_positions(const char *path, const struct tensor *t, int T, double *positions)

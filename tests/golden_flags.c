@@ -53,6 +53,12 @@ bool golden_flags(const json_t *s, const json_t *e, char flags[FLAGS_TEXT], int 
 	if (!strcmp(method, "none") || !strcmp(method, "linear") || !strcmp(method, "ntk")) {
 		flags_add(flags, " --scaling=%s", method);
 		add_number(s, "factor", "factor", flags);
+	} else if (!strcmp(method, "rotary_pct")) {
+		add_number(e, "rotary_dim", "rotary-dim", flags);
+	} else if (!strcmp(method, "proportional")) { /* linear, with the share of pairs that turn */
+		flags_add(flags, " --scaling=linear");
+		add_number(s, "factor", "factor", flags);
+		add_number(s, "partial_rotary_factor", "p-rope", flags);
 	} else if (!strcmp(method, "dynamic_ntk")) { /* Hugging Face's factor is alpha */
 		flags_add(flags, " --scaling=dynamic");
 		add_number(s, "factor", "alpha", flags);
@@ -81,5 +87,6 @@ bool golden_flags(const json_t *s, const json_t *e, char flags[FLAGS_TEXT], int 
 		flags_add(flags, " --scaling=yarn");
 		add_yarn(s, e, flags);
 	}
-	return !json_object_get(s, "extrapolation_factor");
+	/* Of an odd number of components the pairs would break. */
+	return !json_object_get(s, "extrapolation_factor") && (int)number(e, "rotary_dim") % 2 == 0;
 }

@@ -14,6 +14,9 @@ struct sequence {
 	const struct method *encoding, *scaling; /* scaling NULL: none */
 	int T, C, H, D;
 	const double *positions; /* [T] */
+	const double *distance;  /* [T][T] of a query and a key that it sees; NAN where it does not */
+	const double *query;     /* [T] the query's own position, for biases that go by it */
+	const double *scale;     /* [T] of queries */
 };
 
 static bool is(const struct method *m, const char *name)
@@ -210,13 +213,17 @@ static double or_else(double given, double otherwise)
 	return given > 0 ? given : otherwise;
 }
 
-/* The cache holds `start` keys and `recent` before a step's own; a key's slot is how many of those kept came before it. */
+/* The cache holds `start` keys and this many recent ones before a step's own. */
+static double cache_recent(const struct method *m, int train_length)
+{
+	double given = option(m, "recent");
+	return given > 0 ? given - chosen(m, "evict", "before") : fmax(0, train_length - option(m, "start") - 1);
+}
+
+/* A key's slot is how many of those kept came before it. */
 static double cached_distance(const struct method *m, int train_length, int i, int j)
 {
-	double start = option(m, "start");
-	double recent = or_else(option(m, "recent"), fmax(0, train_length - start - 1));
-	if (option(m, "recent") > 0 && chosen(m, "evict", "before"))
-		recent--;
+	double start = option(m, "start"), recent = cache_recent(m, train_length);
 	if (i <= start + recent || i - j <= recent)
 		return i - j;
 	return j < start ? start + recent - j : NAN;
@@ -231,6 +238,8 @@ static double leaky_distance(const struct method *m, double w, double L, double 
 static double grouped_distance(const struct method *m, double w, double L, double length, double i, double j)
 {
 	double G = or_else(option(m, "group"), fmax(1, ceil((length - w) / (L - w))));
+	if (G == 1) /* no scaling, even between whole positions */
+		return i - j;
 	double shift = chosen(m, "shift", "real") ? w / G : floor(w / G);
 	return floor(i / G) - floor(j / G) + w - shift;
 }
@@ -263,6 +272,13 @@ double reference_distance(const struct method *scaling, int train_length, int T,
 		return w;
 	return is(m, "leaky_rerope") ? leaky_distance(m, w, L, length, r)
 				     : grouped_distance(m, w, L, length, positions[i], positions[j]);
+}
+
+/* Where a query stands for a bias that goes by it. */
+static double query_position(const struct method *scaling, int train_length, const double *positions, int i)
+{
+	const struct method *m = part(scaling, "sinks");
+	return m ? fmin(i, option(m, "start") + cache_recent(m, train_length)) : positions[i];
 }
 
 /* ---- Rotations, and the scalings of their frequencies. ---- */
@@ -364,54 +380,114 @@ void reference_frequencies(const struct method *scaling, double rope_theta, int 
 		*attention_factor *= 1 + 0.05 * log(fmax(1, length / train_length));
 }
 
+/* How much of a head is rotated. */
+static int rotary_dim(const struct sequence *s)
+{
+	return option(s->encoding, "rotary_dim") > 0 ? (int)option(s->encoding, "rotary_dim") : s->D;
+}
+
+/* Does this layer rotate q and k? */
+static bool rotates(const struct sequence *s, int layer)
+{
+	if (!is(s->encoding, "rope") || option(s->encoding, "dropped") != 0)
+		return false;
+	int every = (int)option(s->encoding, "nope_every");
+	return every == 0 || layer % every != every - 1;
+}
+
+/* Frequencies that were learned, in place of the others; pairs past the share of p_rope stand still. */
+static void own_frequencies(const struct sequence *s, double *inv_freq, double *a)
+{
+	int r = rotary_dim(s), turning = (int)floor(option(s->encoding, "p_rope") * r / 2);
+	bool tempered = chosen(s->encoding, "learned", "tempered");
+	for (int m = 0; m < r / 2; m++) {
+		if (tempered || chosen(s->encoding, "learned", "on"))
+			inv_freq[m] *= exp((double)value(s->model, -1, "model.position.log_ratio")[m]);
+		if (m >= turning)
+			inv_freq[m] = 0;
+	}
+	if (tempered)
+		*a = exp((double)value(s->model, -1, "model.position.log_attention_factor")[0]);
+}
+
 /* ---- Attention. ---- */
 
-/* Frequencies and attention factor of the queries begin .. end - 1, which are those of the length that ends with them. */
+enum { PAIRS = 64 };
+
+/* How keys turn against queries begin .. end - 1: by the frequencies of the length that ends with them. */
 struct turn {
-	double inv_freq[64], a;
+	int r; /* components that are rotated */
+	bool half;
+	double inv_freq[PAIRS], a;
+	double (*whole)[PAIRS][2]; /* [T] cosine and sine at whole distances */
 };
+
+static void angle(const struct turn *t, double distance, int m, double found[2])
+{
+	found[0] = cos(distance * t->inv_freq[m]);
+	found[1] = sin(distance * t->inv_freq[m]);
+}
 
 static void enter_turn(const struct sequence *s, int end, struct turn *t)
 {
-	assert_true(s->D <= 128);
-	reference_frequencies(s->scaling, option(s->encoding, "theta"), s->D, (int)s->model->options.train_length,
+	assert_true(s->D <= 2 * PAIRS);
+	t->r = rotary_dim(s);
+	t->half = chosen(s->encoding, "layout", "half");
+	reference_frequencies(s->scaling, option(s->encoding, "theta"), t->r, (int)s->model->options.train_length,
 			      s->positions[end - 1] + 1, t->inv_freq, &t->a);
+	own_frequencies(s, t->inv_freq, &t->a);
+	for (int d = 0; d < s->T; d++)
+		for (int m = 0; m < t->r / 2; m++)
+			angle(t, d, m, t->whole[d][m]);
 }
 
 /* q.k of rows [D], the query turned by their distance, and both made longer; without turn as they are. */
-static double product(int D, const double *q, const double *k, double distance, const struct turn *t)
+static double product(const struct sequence *s, const double *q, const double *k, double distance, const struct turn *t)
 {
-	double dot = 0;
-	for (int m = 0; m < D / 2 && t; m++) {
-		double angle = distance * t->inv_freq[m], c = cos(angle), s = sin(angle);
-		double x = q[2 * m], y = q[2 * m + 1];
-		dot += t->a * t->a * ((x * c - y * s) * k[2 * m] + (x * s + y * c) * k[2 * m + 1]);
+	double dot = 0, turned[2];
+	bool whole = distance >= 0 && distance < s->T && distance == floor(distance);
+	int r = t ? t->r : 0;
+	for (int m = 0; m < r / 2; m++) {
+		int one = t->half ? m : 2 * m, two = t->half ? m + r / 2 : 2 * m + 1;
+		const double *by = whole ? t->whole[(int)distance][m] : turned, x = q[one], y = q[two];
+		if (!whole)
+			angle(t, distance, m, turned);
+		dot += t->a * t->a * ((x * by[0] - y * by[1]) * k[one] + (x * by[1] + y * by[0]) * k[two]);
 	}
-	for (int d = 0; d < D && !t; d++)
+	for (int d = r; d < s->D; d++)
 		dot += q[d] * k[d];
 	return dot;
+}
+
+/* Scalable softmax: s ln n of the query whose key is the n-th. */
+static double ssmax(const struct sequence *s, int layer, int head, int i)
+{
+	return s->model->options.ssmax ? (double)value(s->model, layer, "self_attn.ssmax")[head] * log(i + 1.0) : 1;
 }
 
 /* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
 static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
-	struct turn turn, *rotates = is(s->encoding, "rope") ? &turn : NULL;
+	struct turn turn = { .whole = take((size_t)s->T, sizeof *turn.whole) };
+	struct turn *turned = rotates(s, layer) ? &turn : NULL;
 	const struct method *dynamic = part(s->scaling, "dynamic");
-	int block = rotates && dynamic ? (int)option(dynamic, "block") : 0;
-	reference_biases(s->model, layer, head, s->scaling, s->T, s->positions, score);
+	int block = turned && dynamic ? (int)option(dynamic, "block") : 0;
+	reference_biases(s->model, layer, head, s->T, s->query, s->distance, score);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
-		if (rotates)
+		if (turned)
 			enter_turn(s, end, &turn);
 		for (int i = begin; i < end; i++)
 			for (int j = 0; j <= i; j++) {
-				double r = reference_distance(s->scaling, (int)s->model->options.train_length, s->T,
-							      s->positions, i, j);
-				double dot = isnan(r) ? 0 : product(s->D, q + i * s->C, k + j * s->C, r, rotates);
-				dot *= query_scale(s, s->positions[i]) / sqrt(s->D);
-				score[i * s->T + j] = isnan(r) ? -INFINITY : dot + score[i * s->T + j];
+				double r = s->distance[i * s->T + j], *to = &score[i * s->T + j];
+				if (isnan(r))
+					*to = -INFINITY;
+				else
+					*to += product(s, q + i * s->C, k + j * s->C, r, turned) * s->scale[i] *
+					       ssmax(s, layer, head, i) / sqrt(s->D);
 			}
 	}
+	free(turn.whole);
 }
 
 /* output [T][C] of one head = softmax(score) v. */
@@ -489,12 +565,22 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	const struct model_options *o = &m->options;
 	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
 			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
-	double *at = TAKE(double, T), sum = 0;
+	double *at = TAKE(double, T), *distance = TAKE(double, T * T), *scale = TAKE(double, T);
+	double *query = TAKE(double, T), sum = 0;
 	if (!reference_knows(s.encoding->entry))
 		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
 	for (int t = 0; t < T; t++)
 		at[t] = positions ? positions[t] : t;
 	s.positions = at;
+	for (int i = 0; i < T; i++) {
+		scale[i] = query_scale(&s, at[i]);
+		query[i] = query_position(scaling, (int)o->train_length, at, i);
+		for (int j = 0; j <= i; j++)
+			distance[i * T + j] = reference_distance(scaling, (int)o->train_length, T, at, i, j);
+	}
+	s.distance = distance;
+	s.scale = scale;
+	s.query = query;
 	for (int b = 0; b < B; b++) {
 		double *row = sequence_logits(&s, token + b * T);
 		for (int t = 0; t < T; t++) {
@@ -509,5 +595,8 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 		free(row);
 	}
 	free(at);
+	free(distance);
+	free(scale);
+	free(query);
 	return sum;
 }

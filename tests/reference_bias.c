@@ -131,8 +131,8 @@ static const real *own(const struct model *m, int layer, const char *name)
 	return m->value + at->offset;
 }
 
-void reference_biases(const struct model *m, int layer, int head, const struct method *scaling, int T,
-		      const double *positions, double *bias)
+void reference_biases(const struct model *m, int layer, int head, int T, const double *query, const double *distance,
+		      double *bias)
 {
 	struct pair p = { .model = m, .encoding = &m->options.encoding, .head = head, .H = (int)m->options.heads };
 	int index = index_of(p.encoding->entry);
@@ -140,8 +140,8 @@ void reference_biases(const struct model *m, int layer, int head, const struct m
 		p.own[i] = own(m, layer, biases[index].tensor[i]);
 	for (int i = 0; i < T; i++)
 		for (int j = 0; j <= i; j++) {
-			p.query = positions[i];
-			p.distance = reference_distance(scaling, (int)m->options.train_length, T, positions, i, j);
+			p.query = query[i];
+			p.distance = distance[i * T + j];
 			bias[i * T + j] = index < 0 || isnan(p.distance) ? 0 : biases[index].bias(&p);
 		}
 }

@@ -7,8 +7,9 @@
  * masks the key; from the published formulas, in double, pair by pair. 0 for encodings without a bias. */
 bool reference_has_bias(const struct entry *e);
 
-/* bias [T][T] of a head, the lower triangle alone. */
-void reference_biases(const struct model *m, int layer, int head, const struct method *scaling, int T,
-		      const double *positions, double *bias);
+/* bias [T][T] of a head, the lower triangle alone, where distance [T][T] is a number; query [T] are the positions of
+ * queries. */
+void reference_biases(const struct model *m, int layer, int head, int T, const double *query, const double *distance,
+		      double *bias);
 
 #endif

@@ -473,6 +473,14 @@ static void hooks_come_in_pairs(void **state)
 	p = *named("t5");
 	p.prepare_back = NULL;
 	assert_true(is_bug(&p));
+	p = *named("fox");
+	assert_false(is_bug(&p));
+	p.gates_ready_back = NULL;
+	assert_true(is_bug(&p));
+	p = *named("xpos");
+	assert_false(is_bug(&p));
+	p.centred = false;
+	assert_true(is_bug(&p));
 	p = *named("nope");
 	p.carry_reals = 1;
 	assert_true(is_bug(&p));

@@ -26,7 +26,7 @@ static int start(void **state)
 /* Rows of one file of a run. */
 static struct row *read_rows(const char *run, int64_t stream, const char *label)
 {
-	char *folder = program_path(run), *path = run_folder_csv(folder, stream, label, false);
+	char *folder = program_path(run), *path = run_folder_csv(folder, &(struct eval_options){ .stream = stream }, label, false);
 	struct row *rows = NULL;
 	assert_ok(rows_read(path, &rows));
 	free(folder);
@@ -36,7 +36,7 @@ static struct row *read_rows(const char *run, int64_t stream, const char *label)
 
 static bool has_sequences(const char *run, int64_t stream, const char *label)
 {
-	char *folder = program_path(run), *path = run_folder_csv(folder, stream, label, true);
+	char *folder = program_path(run), *path = run_folder_csv(folder, &(struct eval_options){ .stream = stream }, label, true);
 	bool there = io_exists(path);
 	free(folder);
 	free(path);
@@ -124,8 +124,8 @@ static void test_moved_files(void **state)
 	(void)state;
 	char *folder = program_path("run");
 	for (int sequences = 0; sequences < 2; sequences++) {
-		char *from = run_folder_csv(folder, EVAL_TUNE, "ntk", sequences);
-		char *to = run_folder_csv(folder, EVAL_REPORT, "ntk", sequences);
+		char *from = run_folder_csv(folder, &(struct eval_options){ .stream = EVAL_TUNE }, "ntk", sequences);
+		char *to = run_folder_csv(folder, &(struct eval_options){ .stream = EVAL_REPORT }, "ntk", sequences);
 		assert_int_equal(rename(from, to), 0);
 		free(from);
 		free(to);

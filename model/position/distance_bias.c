@@ -87,11 +87,11 @@ static void add_row_back(int n, real scale, real *restrict d_logit, double *rest
 	}
 }
 
-static void scale_rows(const struct tile *t, real *d_logits)
+void tile_scale(const struct tile *t, real *logits)
 {
-	for (int r = 0; r < t->rows; r++, d_logits += TILE_STRIDE)
+	for (int r = 0; r < t->rows; r++, logits += TILE_STRIDE)
 		for (int j = t->low[r]; j < t->high[r]; j++)
-			d_logits[j] *= t->scale;
+			logits[j] *= t->scale;
 }
 
 void distance_bias_back(const struct place *p, const struct tile *t, distance_bias_at_back *back, real *d_logits,
@@ -100,14 +100,14 @@ void distance_bias_back(const struct place *p, const struct tile *t, distance_bi
 	struct distance_line line;
 	double sum[DISTANCE_LINE];
 	if (!back) {
-		scale_rows(t, d_logits);
+		tile_scale(t, d_logits);
 		return;
 	}
 	if (!distance_line(t, &line)) {
 		for (int r = 0; r < t->rows; r++)
 			for (int j = t->low[r]; j < t->high[r]; j++)
 				back(p, t, distance(t, r, j), (double)d_logits[r * TILE_STRIDE + j], g);
-		scale_rows(t, d_logits);
+		tile_scale(t, d_logits);
 		return;
 	}
 	int seen = distance_line_seen(&line);

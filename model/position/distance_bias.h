@@ -19,8 +19,8 @@ void distance_bias(const struct place *p, const struct tile *t, distance_bias_at
 void distance_bias_back(const struct place *p, const struct tile *t, distance_bias_at_back *back, real *d_logits,
 			struct tile_gradient g);
 
-/* What is dear to compute is made in `prepare` for the whole distances 0 .. span - 1: those of T tokens in a row, and of
- * positions that skip within 32 times the trained length (or 2048). The place of a distance among these; -1 if it is
+/* What is dear to compute is made in `prepare` for the whole distances 0 .. span - 1: those of T tokens in a row, and
+ * of positions that skip within 32 times the trained length (or 2048). The place of a distance among these; -1 if it is
  * none of them. */
 size_t distance_span(const struct place *p);
 int distance_place(size_t span, double distance);
@@ -35,5 +35,8 @@ struct distance_line {
 bool distance_line(const struct tile *t, struct distance_line *line);
 int distance_line_row(const struct tile *t, int r);
 int distance_line_seen(const struct distance_line *line);
+
+/* Multiplies what is seen of a tile by its scale. */
+void tile_scale(const struct tile *t, real *logits);
 
 #endif

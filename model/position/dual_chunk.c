@@ -3,9 +3,9 @@
 #include <math.h>
 
 /* Dual chunk attention (An et al. 2024, 2402.17463, section 3; as the authors' code). Positions are cut into chunks of
- * c = chunk - local; a key stands at j mod c, and the query at i mod c for keys of its own chunk, min(i mod c + c, chunk)
- * for those of the chunk before, min(2c - 1, chunk) for older ones. So no distance exceeds `chunk`, and the last `local`
- * keys or more stand at their own distances. The paper's limit is the trained length - 1, the code's 3/4 of it. The
+ * c = chunk - local; a key stands at j mod c, and the query at i mod c for keys of its own chunk, at
+ * min(i mod c + c, chunk) for those of the chunk before, at min(2c - 1, chunk) for older ones. So no distance exceeds
+ * `chunk`, and the last `local` keys or more stand at their own distances. The paper's limit is the trained length - 1, the code's 3/4 of it. The
  * code also multiplies cosines and sines by 0.05 ln(length / train_length) + 1, which the paper's results do without:
  * mscale. */
 
@@ -16,7 +16,7 @@ static const struct option options[] = {
 		    .help = "the longest distance; below train_length; 0: 3/4 train_length" },
 	[LOCAL] = { .name = "local", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,
 		    .unit = "tokens", .results = true,
-		    .help = "what chunks of positions are shorter by, so that neighbours across their border stay near; "
+		    .help = "what chunks of positions are shorter by, so that neighbours across a border stay near; "
 			    "0: train_length / 8" },
 	[MSCALE] = { .name = "mscale", .kind = OPTION_SWITCH, .initial = "off", .choices = "off|on", .most = 1,
 		     .results = true,
@@ -42,7 +42,8 @@ static struct err check(const struct scaling_request *r)
 	int64_t given = r->method->value[CHUNK].integer;
 	if (given >= r->train_length)
 		return err_usage("No longer distance was trained. 0 takes 3/4 of it.",
-				 "dual_chunk: chunk %lld is not below train_length %d", (long long)given, r->train_length);
+				 "dual_chunk: chunk %lld is not below train_length %d", (long long)given,
+				 r->train_length);
 	if (c.length < 1)
 		return err_usage("Chunks of positions are chunk - local long: at least 1.",
 				 "dual_chunk: local %g is not below chunk %g", c.longest - c.length, c.longest);
@@ -108,7 +109,8 @@ static void zones(const struct zones_request *q, struct arena *a, struct zones *
 }
 
 const struct scaling scaling_dual_chunk = {
-	.entry = { .name = "dual_chunk", .help = "positions start anew in each chunk; three distances within, next, beyond",
+	.entry = { .name = "dual_chunk",
+		   .help = "positions start anew in each chunk: distances within it, to the next, beyond",
 		   .paper = "An et al. 2024, 2402.17463, section 3", .options = options, .joins = scaling_joins },
 	.tempers = true,
 	.tempered = mscaled,

@@ -255,7 +255,8 @@ struct normaliser {
 static void normaliser_of(const struct place *p, const struct offsets *at, const struct tile *t, int r,
 			  struct normaliser *n)
 {
-	n->position = fmax((double)t->table[TABLE_THRESHOLD], t->query_positions[r]);
+	const double *position = t->query_alone ? t->query_alone : t->query_positions;
+	n->position = fmax((double)t->table[TABLE_THRESHOLD], position[r]);
 	n->value = psi_of((double)t->table[TABLE_C], n->position) + p->method->value[EPS].number;
 	for (int i = 0; i < at->W; i++)
 		n->knot[i] = t->table[TABLE_KNOT + i] * (real)n->value;

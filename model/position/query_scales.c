@@ -4,8 +4,8 @@
 
 /* Scalings of the query alone, before any bias, for any encoding.
  *
- * Log-n (Su 2021, kexue.fm 8823; Chiang and Cholak 2022, 2202.12172, section 5.3): max(1, ln(p + 1) / ln(train_length)) of
- * the query at position p, as in the code of ReRoPE, Self-Extend and Qwen; Su's own formula is not held at 1. */
+ * Log-n (Su 2021, kexue.fm 8823; Chiang and Cholak 2022, 2202.12172): max(1, ln(p + 1) / ln(train_length)) of the query
+ * at position p, as in the code of ReRoPE, Self-Extend and Qwen; Su's own formula is not held at 1. */
 
 static struct err logn_check(const struct scaling_request *r)
 {
@@ -20,14 +20,15 @@ static double logn(const struct scaling_request *r, double position)
 }
 
 const struct scaling scaling_logn = {
-	.entry = { .name = "logn", .help = "queries past train_length times ln(p + 1) / ln(train_length); for any encoding",
+	.entry = { .name = "logn",
+		   .help = "queries past train_length times ln(p + 1) / ln(train_length); for any encoding",
 		   .paper = "Su 2021, kexue.fm 8823; Chiang and Cholak 2022, 2202.12172", .joins = scaling_joins },
 	.any_encoding = true,
 	.check = logn_check,
 	.query_scale = logn,
 };
 
-/* YaRN's temperature alone (Peng et al. 2023, 2309.00071, equation 22): logits divided by t, sqrt(1/t) = 0.1 ln s + 1. */
+/* YaRN's temperature alone (Peng et al. 2023, 2309.00071, equation 22): q.k divided by t, sqrt(1/t) = 0.1 ln s + 1. */
 enum { FACTOR, VALUE };
 static const struct option options[] = {
 	[FACTOR] = FACTOR_OPTION,
@@ -44,10 +45,16 @@ static double temperature(const struct scaling_request *r, double position)
 	return t > 0 ? 1 / t : root * root;
 }
 
+static bool settled(const struct method *own)
+{
+	return own->value[VALUE].number > 0;
+}
+
 const struct scaling scaling_temperature = {
 	.entry = { .name = "temperature", .help = "yarn's temperature alone; for any encoding",
 		   .paper = "Peng et al. 2023, 2309.00071, equation 22", .options = options, .joins = scaling_joins },
 	.any_encoding = true,
 	.tempers = true,
+	.settled = settled,
 	.query_scale = temperature,
 };

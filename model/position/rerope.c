@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* ReRoPE and Leaky ReRoPE (Su 2023, kexue.fm 9708 and 9728; no paper). A key less than w before the query stands at its
+/* ReRoPE and Leaky ReRoPE (Su 2023, kexue.fm 9708; no paper). A key less than w before the query stands at its
  * own distance r; one at w or more at
  *   rerope        w
  *   leaky_rerope  w + (r - w) / k
@@ -73,8 +73,8 @@ const struct scaling scaling_rerope = {
 };
 
 const struct scaling scaling_leaky_rerope = {
-	.entry = { .name = "leaky_rerope", .help = "distances past w are divided by k", .paper = "Su 2023, kexue.fm 9708",
-		   .options = leaky_options, .joins = scaling_joins },
+	.entry = { .name = "leaky_rerope", .help = "distances past w are divided by k",
+		   .paper = "Su 2023, kexue.fm 9708", .options = leaky_options, .joins = scaling_joins },
 	.check = check,
 	.zones = leaky_zones,
 };

@@ -7,8 +7,8 @@
 /* Sandwich (Chi et al. 2022, 2212.10356, section 5): logit = scale q.k + bias(i - j), what the inner product of two
  * sinusoidal position vectors of width dbar leaves when it is compressed by 8 (h + 1) / H:
  *	bias(r) = (sum over k of cos(r 10000^(-2k / dbar)) - dbar / 2) / (8 (h + 1) / H)
- * with dbar / 2 frequencies from k = start on. Not learned. The constant, as in NeMo, makes the bias 0 at distance 0 and
- * leaves the softmax alone. */
+ * with dbar / 2 frequencies from k = start on. Not learned. The constant, as in NeMo, makes the bias 0 at distance 0
+ * and leaves the softmax alone. */
 
 enum { WIDTH, START };
 static const struct option options[] = {
@@ -138,7 +138,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 	TRY(report_heads(in, to));
 	report_table(to, NULL, "", rows);
 	TRY(report_column(to, "distances", "distance", 0, &distance));
-	TRY(report_column(to, "bias", "head", p->H, &bias));
+	TRY(report_column(to, "biases", "head", p->H, &bias));
 	for (int i = 0; i < rows; i++) {
 		distance[i] = i ? ldexp(1, i - 1) : 0;
 		double shape = shape_at(p, distance[i]);

@@ -142,13 +142,19 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 	return r;
 }
 
+bool scaling_heeds_factor(const struct method *part)
+{
+	const struct scaling *s = scaling_of(part);
+	return method_find(part->entry, "factor") >= 0 && !(s->settled && s->settled(part));
+}
+
 static const struct method *leading(const struct method *scaling)
 {
 	for (const struct method *part = scaling; part; part = part->plus)
 		if (scaling_of(part)->frequencies)
 			return part;
 	for (const struct method *part = scaling; part; part = part->plus)
-		if (scaling_of(part)->ratio || method_find(part->entry, "factor") >= 0)
+		if (scaling_of(part)->ratio || scaling_heeds_factor(part))
 			return part;
 	return scaling;
 }
@@ -162,13 +168,15 @@ struct scaling_request scaling_request(const struct method *scaling, const struc
 
 bool scaling_has_factor(const struct method *scaling)
 {
-	return method_find(leading(scaling)->entry, "factor") >= 0;
+	return scaling_heeds_factor(leading(scaling));
 }
 
 double scaling_factor(const struct scaling_request *r)
 {
 	const struct scaling *s = scaling_of(r->method);
-	return s->ratio ? s->ratio(r) : r->factor;
+	if (s->ratio)
+		return s->ratio(r);
+	return scaling_heeds_factor(r->method) ? r->factor : 1;
 }
 
 static struct err check_part(const struct method *part, const struct model_options *o, double length)
@@ -176,14 +184,22 @@ static struct err check_part(const struct method *part, const struct model_optio
 	const struct scaling *s = scaling_of(part);
 	const struct position *position = position_of(&o->encoding);
 	struct place p = place_of(o);
+	bool changes = s->base || s->frequencies || s->after;
+	if (!s->any_encoding && !position->rope_theta && !changes)
+		return err_usage("Use scaling none, or an encoding that rotates, such as rope.",
+				 "scaling: %s moves positions that are rotated, and the encoding %s rotates none",
+				 s->entry.name, o->encoding.entry->name);
 	if (!s->any_encoding && !position->rope_theta)
 		return err_usage("Use scaling none, or an encoding with fixed frequencies such as rope.",
 				 "scaling: %s changes RoPE's frequencies, and the encoding %s has none", s->entry.name,
 				 o->encoding.entry->name);
-	if (!s->any_encoding && position->prepares_inv_freq && position->prepares_inv_freq(&p))
+	if (changes && position->prepares_inv_freq && position->prepares_inv_freq(&p))
 		return err_usage("Use scaling none, or a model whose frequencies are fixed.",
 				 "scaling: %s changes fixed frequencies, and those of this model are learned",
 				 s->entry.name);
+	if (o->ssmax && s->query_scale && !s->tempers)
+		return err_usage("Leave one of them out.", "scaling: %s and ssmax both make logits grow with a query's "
+				 "number of keys, and they would take both", s->entry.name);
 	struct scaling_request r = scaling_part_request(part, o, length);
 	return s->check ? s->check(&r) : OK;
 }
@@ -234,6 +250,29 @@ double scaling_query_scale(const struct method *scaling, const struct model_opti
 			scale *= scaling_of(part)->query_scale(&r, position);
 		}
 	return scale;
+}
+
+bool scaling_by_length(const struct method *scaling)
+{
+	for (const struct method *part = scaling; part; part = part->plus)
+		if (method_find(part->entry, BLOCK_NAME) >= 0)
+			return true;
+	return false;
+}
+
+struct method scaling_by_query(const struct method *scaling)
+{
+	struct method part[METHOD_PARTS];
+	int parts = method_split(scaling, part);
+	bool changed = false;
+	for (int i = 0; i < parts; i++) {
+		int block = method_find(part[i].entry, BLOCK_NAME);
+		if (block < 0 || part[i].value[block].integer > 0)
+			continue;
+		method_set(&part[i], block, (union option_value){ .integer = 1 });
+		changed = true;
+	}
+	return changed ? method_join(part, parts) : *scaling;
 }
 
 bool scaling_same(const struct method *a, const struct method *b, const struct model_options *o, double length)

@@ -49,6 +49,8 @@ struct scaling {
 	void (*zones)(const struct zones_request *q, struct arena *a, struct zones *out);
 	/* Would `zones` make anything but one zone of all queries at their own positions? NULL: yes. */
 	bool (*zoned)(const struct method *own);
+	/* Do its options leave the factor without effect? NULL: never. */
+	bool (*settled)(const struct method *own);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */
 	double (*ratio)(const struct scaling_request *r);
 };
@@ -59,8 +61,9 @@ const struct entry *scaling_at(int index);
 #define FACTOR_OPTION                                                                                          \
 	{ .name = "factor", .kind = OPTION_NUMBER, .initial = "auto", .choices = "auto", .least = 1, .most = 1e9, \
 	  .results = true, .shared = true, .help = "extension factor s; auto: max(1, length / train_length)" }
+#define BLOCK_NAME "block"
 #define BLOCK_OPTION                                                                                           \
-	{ .name = "block", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
+	{ .name = BLOCK_NAME, .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
 	  .unit = "queries", .results = true,                                                                     \
 	  .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" }
 
@@ -72,8 +75,8 @@ static inline const struct scaling *scaling_of(const struct method *m)
 /* `joins` of every scaling but none: refuses parts that would undo each other, with the reason. */
 struct err scaling_joins(const struct method *first);
 
-/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`), and
- * options may be such as it cannot take. `length` is the largest position + 1. */
+/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`) that
+ * are fixed, one that scales queries stands not beside ssmax, and options may be such as it cannot take. `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
 
 /* The request that one part of a scaling answers, resolved. */
@@ -90,6 +93,9 @@ double scaling_length_ratio(const struct scaling_request *r);
 
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
+
+/* Has this one part a factor, and does it take effect? */
+bool scaling_heeds_factor(const struct method *part);
 
 /* Has this scaling a factor that stands for the length ratio? (none and dynamic have not.) */
 bool scaling_has_factor(const struct method *scaling);
@@ -109,6 +115,11 @@ void scaling_frequencies(const struct method *scaling, const struct model_option
 double scaling_query_scale(const struct method *scaling, const struct model_options *options, double length,
 			   double position);
 bool scaling_has_query_scale(const struct method *scaling);
+
+/* Do its frequencies go by the length that is reached (some part has the option `block`)? And the same scaling by the
+ * length that each query reaches: blocks of one where the whole sequence was one. */
+bool scaling_by_length(const struct method *scaling);
+struct method scaling_by_query(const struct method *scaling);
 
 /* The part with zones of its own; NULL: there is none. */
 const struct method *scaling_zoned(const struct method *scaling);

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Self-Extend (Jin et al. 2024, 2401.01325, section 3.3): a key less than w before the query stands at its own distance,
- * one farther off at floor(i / G) - floor(j / G) + w - floor(w / G), so that groups of G neighbours share a position.
+/* Self-Extend (Jin et al. 2024, 2401.01325, section 3.3): a key less than w before the query stands at its own
+ * distance, one farther off at floor(i / G) - floor(j / G) + w - floor(w / G), so that G neighbours share a position.
  * Where G does not divide w, two of the authors' patches (Llama.py, Gemma.py) take w - w / G instead: shift=real. */
 
 enum { W, GROUP, SHIFT };

@@ -2,10 +2,10 @@
 
 /* StreamingLLM (Xiao et al. 2023, 2309.17453, section 3.2): a cache keeps the first `start` keys, the attention sinks,
  * and the last `recent`; once it is full the oldest of the others goes. Positions are those within the cache: a query
- * stands at the number of keys before it, so for recent keys distances are those of the text, and the sinks follow at
- * `recent` + 1 and on. The authors' scripts drop keys at two moments: after each step (perplexity), so that a query sees
- * start + recent keys and its own, or before it (chat), its own being one of `recent`. Any encoding takes it; what is
- * added to the embeddings stays where it was. */
+ * stands at the number of keys kept before it, so for recent keys distances are those of the text, and the sinks follow
+ * next. The authors' scripts drop keys at two moments: after each step (perplexity), so that a query sees start + recent
+ * keys and its own, or before it (chat), its own being one of `recent`. Any encoding takes it; what is added to the
+ * embeddings stays where it was. */
 
 enum { START, RECENT, EVICT };
 enum { AFTER, BEFORE };
@@ -14,7 +14,7 @@ static const struct option options[] = {
 		    .unit = "keys", .results = true, .help = "first keys that stay: the attention sinks" },
 	[RECENT] = { .name = "recent", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,
 		     .unit = "keys", .results = true,
-		     .help = "last keys that stay; 0: as many as let a query see train_length keys, its own among them" },
+		     .help = "last keys that stay; 0: as many as let a query see train_length keys with its own" },
 	[EVICT] = { .name = "evict", .kind = OPTION_CHOICE, .initial = "after", .choices = "after|before",
 		    .results = true, .help = "the query's own key comes on top of `recent`, or is one of them" },
 	{ 0 },
@@ -55,10 +55,11 @@ static void zones(const struct zones_request *q, struct arena *a, struct zones *
 	fill_rows(T, c, first, sinks);
 	for (int i = 0; i < T; i++) {
 		index[i] = i;
-		last[i] = (double)(c.start + c.recent);
+		last[i] = i < c.start + c.recent ? i : (double)(c.start + c.recent);
 	}
 	/* Recent keys keep their distances, so that one map does for the queries of all times. */
 	plain.query_position = plain.key_position = index;
+	plain.query_alone = last;
 	zone[0] = zone[1] = plain;
 	zone[0].low = first;
 	zone[1].high = sinks;
@@ -66,7 +67,8 @@ static void zones(const struct zones_request *q, struct arena *a, struct zones *
 }
 
 const struct scaling scaling_sinks = {
-	.entry = { .name = "sinks", .help = "the first keys and the last ones, at positions in the cache; for any encoding",
+	.entry = { .name = "sinks",
+		   .help = "the first keys and the last ones, at positions in the cache; for any encoding",
 		   .paper = "Xiao et al. 2023, 2309.17453, section 3.2", .options = options, .joins = scaling_joins },
 	.any_encoding = true,
 	.zones = zones,

@@ -53,21 +53,6 @@ void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena 
 	*out = (struct zones){ .zone = zone, .count = count, .together = 1 };
 }
 
-static int64_t block_of(const struct method *own)
-{
-	return own->value[method_find(own->entry, "block")].integer;
-}
-
-void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out)
-{
-	zones_by_blocks(q, block_of(q->own), a, out);
-}
-
-bool has_block(const struct method *own)
-{
-	return block_of(own) > 0;
-}
-
 double near_window(int train_length, int64_t given)
 {
 	if (given > 0)
@@ -105,6 +90,21 @@ bool zones_near_far(const struct zones_request *q, double window, struct arena *
 	zone[1].query_position = far->query_position;
 	zone[1].key_position = far->key_position;
 	return true;
+}
+
+static int64_t block_of(const struct method *own)
+{
+	return own->value[method_find(own->entry, "block")].integer;
+}
+
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out)
+{
+	zones_by_blocks(q, block_of(q->own), a, out);
+}
+
+bool has_block(const struct method *own)
+{
+	return block_of(own) > 0;
 }
 
 /* Keys that a query sees in a zone; one past its own would be the future. */
@@ -151,6 +151,18 @@ double zones_longest_distance(const struct zones *z)
 			if (zone->low[i] < zone->high[i])
 				longest = fmax(longest, zone->query_position[i] - zone->key_position[zone->low[i]]);
 	return longest;
+}
+
+bool zones_turn_once(const struct zones *z)
+{
+	const struct zone *last = &z->zone[z->count - 1];
+	if (z->together > 1)
+		return false;
+	for (const struct zone *zone = z->zone; zone < last; zone++)
+		for (int j = 0; zone->key_position != last->key_position && j < zone->end; j++)
+			if (zone->key_position[j] != last->key_position[j])
+				return false;
+	return true;
 }
 
 int place_pairs(const struct place *p)

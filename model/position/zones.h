@@ -13,6 +13,8 @@ struct zone {
 	const int *low, *high;        /* [end - begin] row i sees keys low[i - begin] .. high[i - begin] - 1 <= i */
 	const double *query_position; /* [end - begin] */
 	const double *key_position;   /* [T] */
+	const double *query_alone;    /* [end - begin] the query's position where it counts by itself, in no distance;
+					 NULL: query_position */
 	const double *query_scale;    /* [end - begin] multiplies the rotated query; NULL: 1 */
 	double *inv_freq;             /* [F]; NULL for encodings that do not rotate */
 	double attention_factor;
@@ -49,10 +51,6 @@ struct zone zone_plain(const struct zones_request *q, struct arena *a, int begin
 /* For `zones` hooks: a plain zone for each block of queries, keys rotated anew for each; 0: one of all. */
 void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena *a, struct zones *out);
 
-/* `zones` and `zoned` of scalings that have a BLOCK_OPTION. */
-void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out);
-bool has_block(const struct method *own);
-
 /* For `zones` hooks that keep near distances: two zones of all queries, the nearer first: keys at a distance below
  * `window` at their own positions, and those before them at what the caller then writes to `far`, [T] each. False while
  * measuring. `window` may be infinite, which leaves the far zone empty. */
@@ -67,12 +65,20 @@ bool zones_near_far(const struct zones_request *q, double window, struct arena *
 double near_window(int train_length, int64_t given);
 struct err near_window_check(const struct scaling_request *r, int64_t given);
 
+/* `zones` and `zoned` of scalings that have a BLOCK_OPTION. */
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out);
+bool has_block(const struct method *own);
+
 /* Places the zones of a sequence in the arena (measuring or placing), after scaling_check. */
 void scaling_zones(const struct method *scaling, const struct model_options *options, const struct place *p,
 		   struct arena *a, struct zones *out);
 
 /* The longest distance, under the zones' maps, between a query and a key that it sees. */
 double zones_longest_distance(const struct zones *z);
+
+/* Is there one rotation a zone and key, its own step's, that later queries could find it under: does every zone see a
+ * key at the same position? */
+bool zones_turn_once(const struct zones *z);
 
 /* Pairs that an encoding rotates: half its rotary width, 0 if it does not rotate. */
 int place_pairs(const struct place *p);

@@ -12,9 +12,14 @@
 
 static void print_heading(const struct row *r)
 {
-	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s\n", r->encoding,
-	       r->task, r->seed, r->scaling, r->eval_seed, r->sequences,
-	       row_stream(r) == EVAL_TUNE ? " of stream tune" : "");
+	struct text_builder kv = { 0 };
+	eval_kv_name(row_kv(r), &kv);
+	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s%s%s\n",
+	       r->encoding, r->task, r->seed, r->scaling, r->eval_seed, r->sequences,
+	       row_stream(r) == EVAL_TUNE ? " of stream tune" : "",
+	       row_kv(r) == EVAL_KV_OFF ? "" : ", token by token with kv ",
+	       row_kv(r) == EVAL_KV_OFF ? "" : kv.data);
+	text_builder_free(&kv);
 	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s\n", "length", "multiple", "factor", "group", "perplexity",
 	       "+-", "accuracy", "exact", "scored");
 }
@@ -130,7 +135,8 @@ const struct command command_eval = {
 		"DIR; what is there already is not computed again.\n"
 		"Examples:\n"
 		"  ropewalk eval runs/out/rope-101\n"
-		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'",
+		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'\n"
+		"  ropewalk eval runs/out/rope-101 --scaling=dynamic --kv=rotated --multiples=1,2,4",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,

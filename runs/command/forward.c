@@ -1,7 +1,6 @@
 #include "model/base/arena.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
-#include "model/weights.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"
 #include "runs/token_file.h"
@@ -29,57 +28,6 @@ static const struct option own[] = {
 	  .most = 16777216 },
 	{ 0 },
 };
-
-/* A size given by flag must be the one that the file has. */
-static struct err compare_given(const struct config *c, const struct model_options *found, const char *path)
-{
-	for (const struct option *o = model_option_rows; o->name; o++) {
-		if (o->kind == OPTION_METHOD || !config_given(c, o->name))
-			continue;
-		if (option_get(o, found).integer != option_get(o, &c->model).integer) {
-			struct text_builder b = { 0 };
-			option_print(o, option_get(o, found), &b);
-			struct err e = err_usage("Leave the option out.", "--%s: %s has %s", o->name, path, b.data);
-			text_builder_free(&b);
-			return e;
-		}
-	}
-	return OK;
-}
-
-static struct err options_of(const struct config *c, const struct safetensors *file, const char *path, bool ours,
-			     struct model_options *options, int *V)
-{
-	*options = c->model;
-	if (ours) {
-		TRY(input_no_model_option(c, path));
-		return err_at(weights_options(file, options, V), "%s", path);
-	}
-	TRY(weights_sizes(file, path, "", options, V));
-	return compare_given(c, options, path);
-}
-
-static struct err model_read(const struct config *c, const char *path, struct model *m)
-{
-	struct safetensors file = { 0 };
-	struct text_builder ignored = { 0 };
-	struct model_options options;
-	int V = 0;
-	TRY(safetensors_read(path, &file));
-	bool ours = weights_ours(&file);
-	struct err e = options_of(c, &file, path, ours, &options, &V);
-	if (!e.code)
-		e = err_at(weights_suffice(&file, &options, V), "%s", path);
-	if (!e.code)
-		e = model_open(&options, V, m);
-	if (!e.code)
-		e = weights_fill(m, &file, path, "", ours, &ignored);
-	if (!e.code)
-		input_ignored(path, &ignored);
-	text_builder_free(&ignored);
-	safetensors_free(&file);
-	return e;
-}
 
 static struct err write_output(const char *path, const struct token_file *in, const struct model *m, const real *logits,
 			       const struct outcome *out, const real *gradient)
@@ -187,7 +135,7 @@ static struct err work(struct config *c, const char *path, struct token_file *in
 {
 	const struct forward_options *o = c->own;
 	TRY(token_file_read(o->tokens, o->prefix, in));
-	TRY(model_read(c, path, m));
+	TRY(input_model(c, path, m));
 	struct method scaling = config_given(c, "scaling") ? o->scaling : m->options.trained_scaling;
 	TRY(token_file_check(in, m->V));
 	double reached = in->positions[in->T - 1] + 1;

@@ -65,6 +65,20 @@ int64_t row_stream(const struct row *row)
 	return strstr(row->protocol, "; stream tune;") ? EVAL_TUNE : EVAL_REPORT;
 }
 
+int64_t row_kv(const struct row *row)
+{
+	int64_t found = EVAL_KV_OFF;
+	for (int64_t kv = EVAL_KV_OFF + 1; kv < EVAL_KVS; kv++) {
+		struct text_builder b = { 0 };
+		text_add(&b, "; kv ");
+		eval_kv_name(kv, &b);
+		text_add(&b, ";");
+		found = strstr(row->protocol, b.data) ? kv : found;
+		text_builder_free(&b);
+	}
+	return found;
+}
+
 static void print_header(const struct column *c, struct text_builder *b)
 {
 	for (int i = 0; c[i].name; i++)

@@ -26,6 +26,8 @@ struct row {
 
 /* EVAL_REPORT or EVAL_TUNE, by the protocol. */
 int64_t row_stream(const struct row *row);
+/* EVAL_KV_OFF .., likewise. */
+int64_t row_kv(const struct row *row);
 
 /* Rows of the ...-sequences.csv beside them: one per length, sequence and group, so that methods can be compared in
  * pairs:

@@ -41,6 +41,10 @@ const char *run_protocol(const struct config *c)
 	method_identity(&c->data.task, &b);
 	text_add(&b, "; stream ");
 	config_value(c, "stream", &b);
+	if (c->eval.kv != EVAL_KV_OFF) {
+		text_add(&b, "; kv ");
+		eval_kv_name(c->eval.kv, &b);
+	}
 	text_add(&b, "; every scored token of whole sequences that do not overlap; targets by the task");
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
@@ -57,6 +61,7 @@ static struct eval_request request_of(const struct run_evaluation *e, const stru
 		.sequences = (int)e->config->eval.sequences,
 		.eval_seed = (uint64_t)e->config->eval.eval_seed,
 		.tune = e->config->eval.stream == EVAL_TUNE,
+		.kv = (int)e->config->eval.kv,
 	};
 }
 
@@ -130,7 +135,7 @@ static bool wanted(const struct row *r, const struct run_evaluation *e, int leng
 {
 	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
 	       r->sequences == e->config->eval.sequences && row_stream(r) == e->config->eval.stream &&
-	       !strcmp(r->task, label_of(&e->config->data.task));
+	       row_kv(r) == e->config->eval.kv && !strcmp(r->task, label_of(&e->config->data.task));
 }
 
 static bool wanted_sequence(const struct sequence_row *r, const struct run_evaluation *e, int length)
@@ -297,7 +302,8 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
 		const struct row *r = &t->rows[i];
 		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
-		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream)
+		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream ||
+		    row_kv(r) != c->eval.kv)
 			return err_usage(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
 					  "%" PRId64 ", %s", t->path, r->encoding, r->scaling, r->seed, r->protocol);
 	}
@@ -313,8 +319,8 @@ static struct err check_owner(const struct run_evaluation *e, const struct table
 static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
 {
 	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
-	t->path = run_folder_csv(e->folder, e->config->eval.stream, t->label, false);
-	t->sequences_path = run_folder_csv(e->folder, e->config->eval.stream, t->label, true);
+	t->path = run_folder_csv(e->folder, &e->config->eval, t->label, false);
+	t->sequences_path = run_folder_csv(e->folder, &e->config->eval, t->label, true);
 	struct err error = rows_read(t->path, &t->rows);
 	if (!error.code)
 		error = sequence_rows_read(t->sequences_path, &t->sequences);
@@ -341,18 +347,31 @@ static const char *record_member(const struct run_evaluation *e)
 	return e->config->eval.stream == EVAL_TUNE ? "searches" : "evaluations";
 }
 
+/* And its name there of one scaling's: its label, and how it was decoded. */
+static const char *record_name(const struct run_evaluation *e, const struct table *t)
+{
+	struct text_builder b = { 0 };
+	if (e->config->eval.kv == EVAL_KV_OFF)
+		return t->label;
+	text_add(&b, "%s; kv ", t->label);
+	eval_kv_name(e->config->eval.kv, &b);
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}
+
 static struct err record_evaluation(const struct run_evaluation *e, const struct table *t)
 {
 	json_t *record;
 	TRY(run_record_read(e->folder, &record));
 	json_t *all = json_object_get(record, record_member(e)), *one = version_json();
-	double before = json_number_value(json_object_get(json_object_get(all, t->label), "wall_seconds"));
+	double before = json_number_value(json_object_get(json_object_get(all, record_name(e, t)), "wall_seconds"));
 	json_object_set_new(one, "wall_seconds", json_real(before + t->seconds));
 	if (!json_is_object(all)) {
 		all = json_object();
 		json_object_set_new(record, record_member(e), all);
 	}
-	json_object_set_new(all, t->label, one);
+	json_object_set_new(all, record_name(e, t), one);
 	struct err error = run_record_write(e->folder, record);
 	json_decref(record);
 	return error;
@@ -389,7 +408,7 @@ static void report_reuse(const struct run_evaluation *e, const struct table *t)
 	fprintf(stderr, "%s: %s: %d of %d lengths are there already (--force computes them anew)\n", e->folder,
 		t->label, t->reused, e->lengths);
 	warn_of_version(e->folder, "evaluated",
-			json_object_get(json_object_get(record, record_member(e)), t->label));
+			json_object_get(json_object_get(record, record_member(e)), record_name(e, t)));
 	json_decref(record);
 }
 

@@ -347,11 +347,15 @@ void run_folder_method(const char *label, struct text_builder *b)
 	text_add(b, "-%08" PRIx32, (uint32_t)XXH3_64bits(label, strlen(label)));
 }
 
-char *run_folder_csv(const char *folder, int64_t stream, const char *label, bool sequences)
+char *run_folder_csv(const char *folder, const struct eval_options *eval, const char *label, bool sequences)
 {
 	struct text_builder name = { 0 };
-	text_add(&name, stream == EVAL_TUNE ? "tune-" : "eval-");
+	text_add(&name, eval->stream == EVAL_TUNE ? "tune-" : "eval-");
 	run_folder_method(label, &name);
+	if (eval->kv != EVAL_KV_OFF) {
+		text_add(&name, "-kv-");
+		eval_kv_name(eval->kv, &name);
+	}
 	text_add(&name, sequences ? "-sequences.csv" : ".csv");
 	char *path = io_join(folder, name.data);
 	text_builder_free(&name);

@@ -65,9 +65,9 @@ const char *run_folder_name(const char *path);
  * digits of its XXH3. Appends. */
 void run_folder_method(const char *label, struct text_builder *b);
 /* Path of eval-METHOD.csv or eval-METHOD-sequences.csv; for the stream EVAL_TUNE, of tune-METHOD.csv or
- * tune-METHOD-sequences.csv, so that what was looked at to choose an option never mixes with what is reported. free()
- * it. */
-char *run_folder_csv(const char *folder, int64_t stream, const char *label, bool sequences);
+ * tune-METHOD-sequences.csv, so that what was looked at to choose an option never mixes with what is reported. Where it
+ * was decoded with a `kv`, that stands behind METHOD. free() it. */
+char *run_folder_csv(const char *folder, const struct eval_options *eval, const char *label, bool sequences);
 
 /* The scalings that were measured on stream `tune` here: labels in the tune-*.csv files, sorted, each once (appended to
  * an stb_ds array; kept). A damaged file is an error. */

@@ -150,7 +150,7 @@ static const struct sequence_row *sequences_of(const struct results *r, int cell
 	const struct cell *c = &r->grid->cell[cell];
 	struct by_sequence *s = &r->cell[cell].sequence[scaling];
 	if (!s->read) {
-		char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling],
+		char *path = run_folder_csv(r->cell[cell].folder, &c->config.eval, c->scaling_label[scaling],
 					    true);
 		struct err e = io_exists(path) ? sequence_rows_read(path, &s->row)
 					       : err_failed("`ropewalk study` and `ropewalk eval` make it again.",
@@ -168,7 +168,7 @@ static const struct sequence_row *sequences_of(const struct results *r, int cell
 static struct err not_its_sum(const struct results *r, int cell, int scaling, int length, const char *group)
 {
 	const struct cell *c = &r->grid->cell[cell];
-	char *path = run_folder_csv(r->cell[cell].folder, c->config.eval.stream, c->scaling_label[scaling], true);
+	char *path = run_folder_csv(r->cell[cell].folder, &c->config.eval, c->scaling_label[scaling], true);
 	struct err e = err_usage("Remove it: `ropewalk study` and `ropewalk eval` make it again.",
 				 "%s: the rows of %s at length %d do not add up to that of the file beside it", path,
 				 group, length);

@@ -387,14 +387,14 @@ bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 	const struct eval_options *eval = &c->config.eval;
 	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
 	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
-	       row_stream(row) == eval->stream &&
+	       row_stream(row) == eval->stream && row_kv(row) == eval->kv &&
 	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
 }
 
 char *cell_csv(const struct cell *c, const char *folder, int scaling)
 {
-	return run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], false);
+	return run_folder_csv(folder, &c->config.eval, c->scaling_label[scaling], false);
 }
 
 void section_text(const struct study_section *s, struct text_builder *b)

@@ -29,7 +29,7 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 static struct err read_rows(const struct cell *c, const char *folder, int scaling, struct row **rows)
 {
 	char *path = cell_csv(c, folder, scaling);
-	char *sequences = run_folder_csv(folder, c->config.eval.stream, c->scaling_label[scaling], true);
+	char *sequences = run_folder_csv(folder, &c->config.eval, c->scaling_label[scaling], true);
 	struct err e = io_exists(sequences) ? rows_read(path, rows) : OK;
 	free(path);
 	free(sequences);

@@ -1,0 +1,311 @@
+#include "model/decode.h"
+
+#include "model/transformer_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One layer's cache: rows of all sequences as struct attention_layer has them. */
+struct layer_cache {
+	real *qkv;  /* [B][T][3C] */
+	real *gate; /* [B][T][H][gate_reals] */
+};
+
+struct decoder {
+	struct decoder_request request;
+	struct method scaling; /* as it is decoded */
+	bool recomputes;       /* by runs of the sequence so far */
+	struct place place;
+	struct zones zones;
+	double *positions; /* [T] */
+	int t;             /* tokens taken */
+	struct arena memory;
+
+	/* With a cache. */
+	struct attention *attention;
+	struct layer_cache *layer;
+	real *output;     /* [B][T][C] of the layer at work, as are these */
+	real *lse, *saved; /* [B][H][T], [B][H][T][saved_reals] */
+	real *vector;     /* [T][C] what the encoding adds to the embeddings */
+	struct transformer *step; /* B sequences of one token */
+	int layer_at_work;
+
+	/* Without. */
+	int32_t *token;       /* [B][T] */
+	int32_t *prefix;      /* [B][t] */
+	struct arena run;     /* of a transformer of the sequences so far */
+};
+
+static struct method scaling_or_none(const struct decoder_request *q)
+{
+	return q->scaling ? *q->scaling : method_default(scaling_at(0));
+}
+
+static bool recomputes(const struct decoder_request *q)
+{
+	return q->cache == CACHE_RECOMPUTE && q->scaling && scaling_by_length(q->scaling);
+}
+
+static struct transformer_request run_request(const struct decoder *d, int T)
+{
+	const struct decoder_request *q = &d->request;
+	return (struct transformer_request){ .model = q->model, .B = q->B, .T = T, .positions = d->positions,
+					     .scaling = &d->scaling };
+}
+
+/* ---- memory ---- */
+
+static void place_layers(struct decoder *d, struct arena *a)
+{
+	const struct place *p = &d->place;
+	size_t rows = (size_t)d->request.B * (size_t)p->T, C = (size_t)p->C, H = (size_t)p->H;
+	size_t gates = H * (size_t)p->position->gate_reals;
+	d->layer = ARENA_TAKE(a, struct layer_cache, (size_t)p->layers);
+	for (int l = 0; l < p->layers; l++) {
+		struct layer_cache c = { .qkv = ARENA_TAKE(a, real, rows * 3 * C) };
+		c.gate = ARENA_TAKE(a, real, rows * gates);
+		if (d->layer)
+			d->layer[l] = c;
+	}
+	d->output = ARENA_TAKE(a, real, rows * C);
+	d->lse = ARENA_TAKE(a, real, rows * H);
+	d->saved = ARENA_TAKE(a, real, rows * H * (size_t)p->position->saved_reals);
+	d->vector = ARENA_TAKE(a, real, p->position->embed ? (size_t)p->T * C : 0);
+}
+
+static void place_cached(struct decoder *d, struct arena *a)
+{
+	const struct decoder_request *q = &d->request;
+	scaling_zones(&d->scaling, &q->model->options, &d->place, a, &d->zones);
+	struct attention_request attention = { .place = &d->place, .zones = &d->zones, .B = q->B,
+					       .threads = threads_count(), .layers = d->place.layers,
+					       .ssmax = q->model->options.ssmax,
+					       .turned_keys = q->cache == CACHE_ROTATED };
+	d->attention = attention_place(&attention, a);
+	place_layers(d, a);
+}
+
+static void place_recomputing(struct decoder *d, struct arena *a, size_t run)
+{
+	size_t rows = (size_t)d->request.B * (size_t)d->request.T;
+	d->token = ARENA_TAKE(a, int32_t, rows);
+	d->prefix = ARENA_TAKE(a, int32_t, rows);
+	d->run.base = arena_take(a, run, 1);
+	d->run.size = run;
+}
+
+/* `run`: bytes of a run of the sequences so far. */
+static struct decoder *place(const struct decoder_request *q, size_t run, struct arena *a)
+{
+	struct decoder measured, *placed = ARENA_TAKE(a, struct decoder, 1), *d = placed ? placed : &measured;
+	struct method scaling = scaling_or_none(q);
+	*d = (struct decoder){ .request = *q, .recomputes = recomputes(q), .place = place_of(&q->model->options) };
+	d->scaling = d->recomputes ? scaling : scaling_by_query(&scaling);
+	d->positions = ARENA_TAKE(a, double, (size_t)q->T);
+	for (int t = 0; d->positions && t < q->T; t++) {
+		d->positions[t] = q->positions ? q->positions[t] : t;
+		d->place.unordered |= t && d->positions[t] < d->positions[t - 1];
+	}
+	d->place.T = q->T;
+	d->place.positions = d->positions;
+	if (d->recomputes)
+		place_recomputing(d, a, run);
+	else
+		place_cached(d, a);
+	return placed;
+}
+
+/* What the longest of the sequences so far takes to run; they need not grow evenly. */
+static struct err run_bytes(const struct decoder_request *q, size_t *bytes)
+{
+	struct transformer_request run = { .model = q->model, .B = q->B, .positions = q->positions,
+					   .scaling = q->scaling };
+	*bytes = 0;
+	if (!recomputes(q))
+		return OK;
+	run.T = q->T;
+	TRY(transformer_bytes(&run, bytes));
+	/* What no memory holds need not be known to the byte. */
+	if (*bytes > memory_available())
+		return OK;
+	for (run.T = 1; run.T < q->T; run.T++) {
+		size_t one;
+		TRY(transformer_bytes(&run, &one));
+		*bytes = one > *bytes ? one : *bytes;
+	}
+	return OK;
+}
+
+/* ---- checks ---- */
+
+static struct err refuse_rotated(const struct method *scaling)
+{
+	return err_usage("Use unrotated.", "a cache of rotated keys: under %s a key is at other places for other queries, "
+			 "so no single rotation of it can be kept", scaling->entry->name);
+}
+
+/* Only zones at hand tell where they see a key. */
+static struct err check_turns(const struct decoder_request *q)
+{
+	struct arena measure = { 0 }, memory;
+	struct decoder_request unrotated = *q;
+	unrotated.cache = CACHE_UNROTATED;
+	if (place_of(&q->model->options).position->centred)
+		return err_usage("Use unrotated.", "a cache of rotated keys: %s rotates keys by the distance to their "
+				 "query, so no single rotation of one can be kept", q->model->options.encoding.entry->name);
+	place(&unrotated, 0, &measure);
+	TRY(arena_reserve(&memory, measure.used, "a decoder"));
+	const struct decoder *d = place(&unrotated, 0, &memory);
+	bool once = zones_turn_once(&d->zones);
+	arena_free(&memory);
+	struct method scaling = scaling_or_none(q);
+	return once ? OK : refuse_rotated(&scaling);
+}
+
+/* Blocks of one query are zones, of which a scaling has one kind. */
+static struct err check_scaling(const struct decoder_request *q)
+{
+	struct method scaling = scaling_or_none(q), by_query = scaling_by_query(&scaling);
+	struct err e = q->cache == CACHE_RECOMPUTE ? OK : scaling_joins(&by_query);
+	if (e.code)
+		snprintf(e.hint, sizeof e.hint, "Use recompute, or leave one of them out.");
+	return err_at(e, "decoding by the length of each query");
+}
+
+static struct err check(const struct decoder_request *q, size_t *step)
+{
+	struct transformer_request whole = { .model = q->model, .B = q->B, .T = q->T, .positions = q->positions,
+					     .scaling = q->scaling };
+	struct transformer_request one = { .model = q->model, .B = q->B, .T = 1 };
+	size_t ignored;
+	TRY(transformer_bytes(&whole, &ignored));
+	TRY(check_scaling(q));
+	return transformer_bytes(&one, step);
+}
+
+struct err decoder_bytes(const struct decoder_request *q, size_t *bytes)
+{
+	struct arena measure = { 0 };
+	size_t run, step;
+	TRY(check(q, &step));
+	TRY(run_bytes(q, &run));
+	place(q, run, &measure);
+	arena_take(&measure, recomputes(q) ? 0 : step, 1);
+	*bytes = measure.used;
+	return q->cache == CACHE_ROTATED ? check_turns(q) : OK;
+}
+
+struct err decoder_open(const struct decoder_request *q, struct decoder **out)
+{
+	struct transformer_request one = { .model = q->model, .B = q->B, .T = 1 };
+	struct arena memory;
+	size_t run, bytes;
+	*out = NULL;
+	TRY(decoder_bytes(q, &bytes));
+	TRY(run_bytes(q, &run));
+	TRY(arena_reserve(&memory, bytes, "decoding"));
+	struct decoder *d = place(q, run, &memory);
+	struct err e = d->recomputes ? OK : transformer_place(&one, &memory, &d->step);
+	BUG_IF(e.code, "decoding: %s", e.text);
+	d->memory = memory;
+	*out = d;
+	return OK;
+}
+
+void decoder_close(struct decoder *d)
+{
+	if (!d)
+		return;
+	/* The workspace stands in the arena it describes. */
+	struct arena memory = d->memory;
+	arena_free(&memory);
+}
+
+/* ---- steps ---- */
+
+void decoder_restart(struct decoder *d)
+{
+	d->t = 0;
+}
+
+static struct attention_layer attention_of(const struct decoder *d, int layer)
+{
+	const struct layer_cache *c = &d->layer[layer];
+	struct attention_layer l = attention_layer(d->step, layer);
+	l.qkv = c->qkv;
+	l.gate = c->gate;
+	l.output = d->output;
+	l.lse = d->lse;
+	l.saved = d->saved;
+	l.wanted = NULL;
+	return l;
+}
+
+/* One head of one sequence: its new row joins the cache and attends to it. */
+static void head_job(int index, int thread, void *data)
+{
+	const struct decoder *d = data;
+	const struct layer_activations *from = &d->step->layer[d->layer_at_work];
+	const struct layer_cache *to = &d->layer[d->layer_at_work];
+	struct attention_layer l = attention_of(d, d->layer_at_work);
+	size_t C = (size_t)d->place.C, H = (size_t)d->place.H, D = (size_t)d->place.D;
+	size_t G = (size_t)d->place.position->gate_reals, b = (size_t)index / H, h = (size_t)index % H;
+	size_t row = b * (size_t)d->place.T + (size_t)d->t;
+	for (size_t part = 0; part < 3; part++)
+		memcpy(to->qkv + (row * 3 + part) * C + h * D, from->qkv + (b * 3 + part) * C + h * D, D * sizeof(real));
+	if (G)
+		memcpy(to->gate + (row * H + h) * G, from->gate + (b * H + h) * G, G * sizeof(real));
+	if (d->request.cache == CACHE_ROTATED)
+		attention_turn_key(d->attention, &l, index, d->t, thread, to->qkv + (row * 3 + 1) * C + h * D);
+	attention_row_forward(d->attention, &l, index, d->t, thread);
+	memcpy(from->output + b * C + h * D, d->output + row * C + h * D, D * sizeof(real));
+}
+
+static void attend_layer(int layer, void *data)
+{
+	struct decoder *d = data;
+	struct attention_layer l = attention_of(d, layer);
+	d->layer_at_work = layer;
+	attention_enter_row(d->attention, &l, d->t);
+	threads_each(d->request.B * d->place.H, head_job, d);
+}
+
+static void cached_step(struct decoder *d, const int32_t *token, real *logits)
+{
+	struct attend attend = { .layer = attend_layer, .data = d };
+	size_t C = (size_t)d->place.C;
+	if (d->t == 0) {
+		transformer_pack(d->step);
+		transformer_vectors(d->request.model, &d->place, d->vector);
+	}
+	if (d->place.position->embed)
+		memcpy(d->step->vector, d->vector + (size_t)d->t * C, C * sizeof(real));
+	transformer_step(d->step, token, &attend, logits);
+}
+
+static void recomputed_step(struct decoder *d, const int32_t *token, real *logits)
+{
+	size_t T = (size_t)d->request.T, t = (size_t)d->t + 1;
+	for (size_t b = 0; b < (size_t)d->request.B; b++)
+		d->token[b * T + t - 1] = token[b];
+	if (!logits)
+		return;
+	for (size_t b = 0; b < (size_t)d->request.B; b++)
+		memcpy(d->prefix + b * t, d->token + b * T, t * sizeof *token);
+	struct transformer_request request = run_request(d, (int)t);
+	struct transformer *run;
+	d->run.used = 0;
+	struct err e = transformer_place(&request, &d->run, &run);
+	BUG_IF(e.code, "decoding: %s", e.text);
+	transformer_last(run, d->prefix, logits);
+}
+
+void decoder_step(struct decoder *d, const int32_t *token, real *logits)
+{
+	BUG_IF(d->t >= d->request.T, "step %d of a decoder of %d", d->t, d->request.T);
+	if (d->recomputes)
+		recomputed_step(d, token, logits);
+	else
+		cached_step(d, token, logits);
+	d->t++;
+}
