@@ -58,7 +58,8 @@ static void setup_open(struct setup *s, const char *encoding, const char *scalin
 
 static struct eval_request request_of(const struct setup *s, int length, int sequences)
 {
-	return (struct eval_request){ &s->model, &s->data, &s->scaling, length, sequences, 1, false };
+	return (struct eval_request){ .model = &s->model, .data = &s->data, .scaling = &s->scaling, .length = length,
+				      .sequences = sequences, .eval_seed = 1 };
 }
 
 static struct eval_result evaluate(const struct setup *s, int length, int sequences)

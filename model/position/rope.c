@@ -27,7 +27,8 @@ static const struct option options[] = {
 			 .unit = "layers", .results = true, .shared = true,
 			 .help = "each n-th layer goes without rotation; 0: none" },
 	[DROPPED] = { .name = "dropped", .kind = OPTION_SWITCH, .initial = "off", .choices = "off|on", .most = 1,
-		      .results = true, .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
+		      .results = true,
+		      .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
 	{ 0 },
 };
 
