@@ -24,18 +24,29 @@ size_t batch_bytes(int count, int length)
 	return measure.used;
 }
 
+static void learn_positions(struct batch *b)
+{
+	const struct batch_source *from = &b->source;
+	struct sequence first = batch_sequence(b, 0);
+	first.position = b->positions;
+	task_of(from->task)->make(from->task, from->train_length, from->seed, from->stream, 0, from->length, &first);
+}
+
+void batch_resize(struct batch *b, int length)
+{
+	BUG_IF(length < 1 || length > b->most, "a batch of up to %d tokens resized to %d", b->most, length);
+	b->source.length = length;
+	learn_positions(b);
+}
+
 struct err batch_open(const struct batch_source *source, int count, struct batch *out)
 {
-	*out = (struct batch){ .source = *source, .count = count };
+	*out = (struct batch){ .source = *source, .count = count, .most = source->length };
 	BUG_IF(count < 1 || source->length < 1, "a batch of %d sequences of %d tokens", count, source->length);
 	TRY(task_of(source->task)->check(source->task, source->train_length, source->length));
 	TRY(arena_reserve(&out->memory, batch_bytes(count, source->length), "a batch"));
 	place(&out->memory, count, source->length, out);
-
-	struct sequence first = batch_sequence(out, 0);
-	first.position = out->positions;
-	task_of(source->task)->make(source->task, source->train_length, source->seed, source->stream, 0,
-				    source->length, &first);
+	learn_positions(out);
 	return OK;
 }
 
@@ -71,7 +82,8 @@ static void make_one(int index, int thread, void *data)
 	struct sequence s = batch_sequence(making->batch, index);
 	uint64_t number = making->first + (uint64_t)index;
 	task_of(from->task)->make(from->task, from->train_length, from->seed, from->stream, number, from->length, &s);
-	BUG_IF(memcmp(s.position, making->batch->positions, (size_t)from->length * sizeof *s.position),
+	BUG_IF(!task_placed(from->task) && memcmp(s.position, making->batch->positions,
+						  (size_t)from->length * sizeof *s.position),
 	       "%s: sequence %llu has positions of its own", from->task->entry->name, (unsigned long long)number);
 }
 

@@ -17,7 +17,9 @@ struct batch_source {
 struct batch {
 	struct batch_source source;
 	int count;
-	double *positions;        /* [T], those of every sequence of this length; T is source.length */
+	int most;                 /* the length it was opened for */
+	double *positions;        /* [T], those of every sequence of this length; T is source.length. Of a task that is
+				     `placed`, those of the first of the stream */
 	int32_t *token, *target;  /* [count][T] */
 	uint8_t *group;           /* [count][T] */
 	int32_t *distance;        /* [count][T] */
@@ -33,8 +35,11 @@ void batch_close(struct batch *b);
 /* What batch_open would reserve. */
 size_t batch_bytes(int count, int length);
 
+/* From here on sequences of this length, at most the one that it was opened for, which the task must be able to make. */
+void batch_resize(struct batch *b, int length);
+
 /* Makes sequences first .. first + count - 1; those of the batch past `count` get no targets. A sequence whose
- * positions differ from the others' is a BUG. */
+ * positions differ from the others' is a BUG, unless the task is `placed`. */
 void batch_make(struct batch *b, uint64_t first, int count);
 
 struct sequence batch_sequence(const struct batch *b, int index);

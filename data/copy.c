@@ -7,6 +7,9 @@
  *	with a gap	BOS, fillers, s, fillers, SEP, s, fillers; where both stand is drawn
  *	without		BOS, s, SEP, s; s fills the sequence, and where that varies (training), fillers follow
  *
+ * With `coupled`, the second s is at the positions of the first, and SEP at the one before, so that the next symbol always
+ * stands one position ahead (position coupling: Cho et al. 2024, 2405.20671, section 3); all else keeps its own.
+ *
  * An ordinary text: a target is the next token, and those scored are the second s, the first at SEP. The symbols of s
  * are distinct while they last: each further 64 are another shuffle of the alphabet. */
 
@@ -23,12 +26,15 @@ _Static_assert(FILLER == 66 && VOCABULARY == 98, "the vocabulary of files on dis
 
 enum group { GROUP_COPY };
 
-enum { OPTION_GAP };
+enum { OPTION_GAP, OPTION_COUPLED };
 
 static const struct option options[] = {
 	[OPTION_GAP] = { .name = "gap", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1,
 			 .choices = "off|on", .unit = "", .results = true,
 			 .help = "at most 16 symbols at drawn places among filler; off: symbols fill the sequence" },
+	[OPTION_COUPLED] = { .name = "coupled", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1,
+			     .choices = "off|on", .unit = "", .results = true,
+			     .help = "the copied symbols are at the positions of their sources (--positions=task)" },
 	{ 0 },
 };
 
@@ -43,6 +49,11 @@ struct places {
 static bool has_gap(const struct method *task)
 {
 	return task->value[OPTION_GAP].integer;
+}
+
+static bool copy_placed(const struct method *task)
+{
+	return task->value[OPTION_COUPLED].integer;
 }
 
 /* Least length with a gap: BOS, s, SEP, s. Without one, a single symbol is enough. */
@@ -124,6 +135,8 @@ static void copy_make(const struct method *task, int train_length, uint64_t seed
 	out->token[at.separator] = SEP;
 	draw_symbols(&r, at.symbols, first);
 	memcpy(again, first, (size_t)at.symbols * sizeof *again);
+	for (int i = 0; i <= at.symbols && copy_placed(task); i++)
+		out->position[at.separator + i] = at.start - 1 + i;
 	for (int t = at.separator; t < at.separator + at.symbols; t++) {
 		out->target[t] = out->token[t + 1];
 		out->distance[t] = at.separator - at.start;
@@ -250,6 +263,7 @@ const struct task task_copy = {
 	.make = copy_make,
 	.solve = copy_solve,
 	.floor = copy_floor,
+	.placed = copy_placed,
 	.may_insert = copy_may_insert,
 	.filler = copy_filler,
 };

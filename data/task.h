@@ -13,7 +13,8 @@ struct sequence {
 	int32_t *target;   /* -1: not scored */
 	uint8_t *group;    /* index into the task's `groups`; meaningless where not scored */
 	int32_t *distance; /* how far back the evidence for the target lies, at least 1; 0 where not scored */
-	double *position;  /* 0, 1, 2 ... unless the task says otherwise; the same for every sequence of a length */
+	double *position;  /* 0, 1, 2 ... unless the task says otherwise; the same for every sequence of a length
+			      unless it is `placed` */
 };
 
 /* A baseline that needs no model: its probability for the target of every scored position (0 elsewhere), exact from the
@@ -42,11 +43,20 @@ struct task {
 	/* Perplexity of the best possible predictor. */
 	double (*floor)(const struct method *task, int length, int group);
 
+	/* Do its sequences have positions of their own, in any order, of 0 .. length - 1? NULL: no. */
+	bool (*placed)(const struct method *task);
+
 	/* Stretching by filler, which must leave every target right; both or neither. May filler stand right before
 	 * token t, 1 <= t < length? And a token of filler. */
 	bool (*may_insert)(const struct method *task, const struct sequence *s, int length, int t);
 	int32_t (*filler)(const struct method *task, struct rng *r);
 };
+
+static inline bool task_placed(const struct method *m)
+{
+	const struct task *task = (const struct task *)m->entry;
+	return task->placed && task->placed(m);
+}
 
 /* The list; NULL past the last. */
 const struct entry *task_at(int index);

@@ -2,6 +2,7 @@
 
 #include "data/stretch.h"
 #include "eval/tally.h"
+#include "model/positions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,9 @@ struct err decompose_check(const struct eval_request *request)
 	struct batch_source source = source_of(request);
 	struct stretch s;
 	TRY(eval_check_vocabulary(request));
+	if (request->model->options.positions == POSITIONS_RANDOMIZED)
+		return err_usage("Take a model trained without.", "positions: with randomized ones there is nothing to "
+				 "take apart: no form has the positions of training");
 	TRY(check_size(request));
 	struct err e = stretch_open(&source, &s);
 	stretch_close(&s);

@@ -4,6 +4,7 @@
 #include "eval/decoding.h"
 #include "eval/tally.h"
 #include "model/base/threads.h"
+#include "model/positions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct evaluation {
 	struct outcome outcome;      /* of this lot */
 	struct arena memory;
 	double *p;                   /* [lot][length] */
+	double *positions;           /* [lot][length] where they are drawn */
 	struct baseline_tally *baseline; /* [lot][references] of this lot */
 	struct baseline_tally sum[EVAL_REFERENCES];
 	struct eval_result *result;
@@ -35,10 +37,19 @@ static int lot_size(int sequences, int length)
 	return (sequences - 1) / lots + 1;
 }
 
-static struct transformer_request request_of(const struct eval_request *r, int lot, const double *positions)
+static struct numbering numbering_of(const struct eval_request *r)
 {
-	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length, .positions = positions,
-					     .scaling = r->scaling };
+	return (struct numbering){ .options = &r->model->options, .task = r->data->task.entry->name,
+				   .placed = task_placed(&r->data->task) };
+}
+
+/* `fixed` [T] are those of the task where none move. */
+static struct transformer_request request_of(const struct eval_request *r, int lot, const double *fixed)
+{
+	struct numbering n = numbering_of(r);
+	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length,
+					     .positions = positions_move(&n) ? NULL : fixed,
+					     .each = positions_each(&n), .scaling = r->scaling };
 }
 
 static struct batch_source source_of(const struct eval_request *r)
@@ -84,6 +95,9 @@ static int count_references(const struct task *task)
 static void place(struct arena *a, struct evaluation *e)
 {
 	e->p = ARENA_TAKE(a, double, (size_t)e->lot * (size_t)e->request->length);
+	struct numbering n = numbering_of(e->request);
+	size_t tokens = (size_t)e->lot * (size_t)e->request->length;
+	e->positions = ARENA_TAKE(a, double, positions_move(&n) ? tokens : 0);
 	e->baseline = ARENA_TAKE(a, struct baseline_tally, (size_t)e->lot * EVAL_REFERENCES);
 }
 
@@ -123,12 +137,25 @@ struct err eval_check_size(const struct eval_request *r)
 	return workspace_bytes(r, NULL, &bytes).code ? OK : check_bytes(r, bytes);
 }
 
+static struct err check_positions(const struct eval_request *r)
+{
+	struct numbering n = numbering_of(r);
+	TRY(positions_check(&n, r->length));
+	if (!positions_move(&n))
+		return OK;
+	if (r->kv != EVAL_KV_OFF)
+		return err_usage("Leave --kv out.", "kv: sequences at positions of their own are not decoded side by side");
+	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
+	return positions_check_scaling(&n, r->scaling, r->length);
+}
+
 struct err eval_check(const struct eval_request *request)
 {
 	struct batch_source source = source_of(request);
 	struct batch first;
 	TRY(eval_check_vocabulary(request));
 	TRY(task_of(source.task)->check(source.task, source.train_length, source.length));
+	TRY(check_positions(request));
 	TRY(eval_check_size(request));
 	struct err e = batch_open(&source, 1, &first);
 	if (!e.code)
@@ -167,7 +194,9 @@ static struct err evaluation_open(struct evaluation *e)
 	TRY(arena_reserve(&e->memory, measure.used, "an evaluation"));
 	place(&e->memory, e);
 	TRY(result_open(r, e->result));
-	e->result->reach = e->batch.positions[r->length - 1] + 1;
+	struct numbering numbering = numbering_of(r);
+	e->result->reach = positions_move(&numbering) ? positions_reach(&numbering, r->length)
+						      : e->batch.positions[r->length - 1] + 1;
 	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, e->result->reach);
 	e->result->factor = scaling_factor(&scaling);
 	return OK;
@@ -231,9 +260,23 @@ static struct err lot_progress(void *data, double share)
 	return p->progress ? p->progress(p->data, llround(done), (int64_t)r->sequences * r->length) : OK;
 }
 
+/* Sequences past the lot's end are where they were before, and not scored. */
+static struct err move(struct evaluation *e, int first)
+{
+	const struct eval_request *r = e->request;
+	struct numbering n = numbering_of(r);
+	if (!positions_move(&n))
+		return OK;
+	if (n.placed)
+		return transformer_move(e->transformer, e->batch.position);
+	positions_draw(&n, r->eval_seed, (uint64_t)first, e->lot, r->length, e->positions);
+	return transformer_move(e->transformer, e->positions);
+}
+
 static struct err run_lot(struct evaluation *e, struct lot_progress p)
 {
 	batch_make(&e->batch, (uint64_t)p.first, p.count);
+	TRY(move(e, p.first));
 	if (e->decoding)
 		TRY(decoding_run(e->decoding, e->batch.token, e->batch.target, lot_progress, &p, &e->outcome));
 	else

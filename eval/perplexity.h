@@ -55,7 +55,7 @@ struct eval_result {
 	struct eval_cell cell[EVAL_GROUPS];
 	int sequences;
 	struct eval_tally *tally; /* [sequences][groups] */
-	double reach;             /* largest position + 1 */
+	double reach;             /* largest position + 1, or how large it may be where they are drawn */
 	double factor;            /* scaling_factor in force */
 	int references;
 	struct eval_reference reference[EVAL_REFERENCES];

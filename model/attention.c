@@ -66,6 +66,12 @@ static void make_angles(const struct attention *a, const struct zone *z, int set
 		for (int i = first; i < last; i++) {
 			double angle = position[i] * turn.inv_freq;
 			size_t item = at + (size_t)i * (size_t)a->F + (size_t)m;
+			/* Zones may hold many keys at one position, and sines are dear. */
+			if (i > first && position[i] == position[i - 1]) {
+				a->cosine[item] = a->cosine[item - (size_t)a->F];
+				a->sine[item] = a->sine[item - (size_t)a->F];
+				continue;
+			}
 			a->cosine[item] = (real)(turn.factor * cos(angle));
 			a->sine[item] = (real)(turn.factor * sin(angle));
 		}
@@ -147,17 +153,39 @@ void attention_prepare(struct attention *a, const struct attention_layer *l)
 	enter_group(a, 0);
 }
 
+/* Where the block of queries that begins with `first` ends. */
+static int block_end(const struct attention_head *h, int first)
+{
+	const struct zone *z = h->zone;
+	const struct position *position = h->a->place->position;
+	int last = first + QUERY_BLOCK < z->end ? first + QUERY_BLOCK : z->end;
+	if (!position->centred_span)
+		return last;
+	double most = position->centred_span(h->a->place);
+	for (int zone = 0; zone < h->a->together; zone++) {
+		const double *at = z[zone].query_position + (first - z->begin);
+		for (int i = 1; i < last - first; i++)
+			if (at[i] - at[0] > most)
+				last = first + i;
+	}
+	return last;
+}
+
 void attention_head_forward(const struct attention *a, const struct attention_layer *l, int index, int thread)
 {
 	struct attention_head head = attention_head(a, l, index, thread);
 	const struct zone *z = head.zone;
 	bool centred = a->place->position->centred;
 	phase_enter(PHASE_ATTENTION);
+	if (a->group == 0 && a->place->position->gates_ready)
+		a->place->position->gates_ready(a->place, head.gate, a->H * a->gate_reals);
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head);
-	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
-		attention_rows(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+	for (int i = z->begin, end; i < z->end; i = end) {
+		end = block_end(&head, i);
+		attention_rows(&head, i, end);
+	}
 }
 
 /* The first zone of the group that holds query t; groups are entered in order, but for the first again. */
@@ -180,10 +208,13 @@ void attention_enter_row(struct attention *a, const struct attention_layer *l, i
 void attention_row_forward(const struct attention *a, const struct attention_layer *l, int index, int t, int thread)
 {
 	struct attention_head head = attention_head(a, l, index, thread);
+	struct place so_far = *a->place;
 	phase_enter(PHASE_ATTENTION);
-	head.keys = t + 1;
+	head.keys = so_far.T = t + 1;
+	if (so_far.position->gates_ready)
+		so_far.position->gates_ready(&so_far, head.gate, a->H * a->gate_reals);
 	attention_enter_values(&head);
-	if (!a->place->position->centred)
+	if (!so_far.position->centred)
 		attention_enter_keys(&head);
 	attention_rows(&head, t, t + 1);
 	phase_enter(PHASE_ELEMENTWISE);
@@ -230,11 +261,15 @@ void attention_head_backward(const struct attention *a, const struct attention_l
 	attention_enter_values(&head);
 	if (!centred)
 		attention_enter_keys(&head);
-	for (int i = z->begin; i < z->end; i += QUERY_BLOCK)
-		attention_rows_back(&head, i, i + QUERY_BLOCK < z->end ? i + QUERY_BLOCK : z->end);
+	for (int i = z->begin, end; i < z->end; i = end) {
+		end = block_end(&head, i);
+		attention_rows_back(&head, i, end);
+	}
 	if (!centred)
 		attention_leave_keys(&head);
 	attention_leave_values(&head);
+	if (a->group + a->together == a->zones->count && a->place->position->gates_ready_back)
+		a->place->position->gates_ready_back(a->place, head.gate, head.d_gate, a->H * a->gate_reals);
 }
 
 struct job {

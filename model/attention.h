@@ -36,7 +36,7 @@ struct attention_layer {
 	const struct place_parameters own; /* the encoding's parameters */
 	const real *ssmax; /* [H] s: query i is multiplied by s ln(i + 1) (Nakanishi 2025, 2501.19399, equation 3) */
 	const real *qkv;  /* [N][3C] as projected, not rotated */
-	const real *gate; /* [N][H][gate_reals] */
+	real *gate;       /* [N][H][gate_reals] as `gate` makes them; the forward pass completes them (gates_ready) */
 	real *output;     /* [N][C] */
 	real *lse;        /* [B][H][T] log-sum-exp of each row's logits */
 	real *saved;      /* [B][H][T][saved_reals] */

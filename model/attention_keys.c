@@ -17,6 +17,7 @@ void attention_shape(struct attention *a, const struct attention_request *q)
 		.table_reals = position->table_reals ? position->table_reals(p) : 0,
 		.gradients = q->gradients, .rotates = position->rotate,
 		.rotates_keys = position->rotate && !q->turned_keys,
+		.half = position->half_layout && position->half_layout(p),
 		.learns_frequencies = position->prepares_inv_freq && position->prepares_inv_freq(p),
 		.scale = (real)(position->scale ? position->scale(p) : 1 / sqrt(p->D)),
 		.angles_of = -1,
@@ -35,6 +36,7 @@ void attention_thread_place(const struct attention *a, struct attention_thread *
 	t->v = ARENA_TAKE(arena, real, T * D);
 	t->range = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->position = ARENA_TAKE(arena, double, QUERY_BLOCK);
+	t->alone = ARENA_TAKE(arena, double, QUERY_BLOCK);
 	t->centre = ARENA_TAKE(arena, double, together);
 	t->accumulator = ARENA_TAKE(arena, real, QUERY_BLOCK * D);
 	t->greatest = ARENA_TAKE(arena, real, QUERY_BLOCK);
@@ -111,9 +113,10 @@ struct rotation attention_rotation(const struct attention_head *h, int zone, enu
 	const struct zone *z = &h->zone[zone];
 	size_t at = attention_angles(a, h->sequence, h->set, zone, side) + (size_t)first * (size_t)a->F;
 	return (struct rotation){
-		.rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side,
+		.place = a->place, .rows = rows, .D = a->D, .F = a->F, .head = h->head, .side = side, .half = a->half,
 		.positions = (side == SIDE_QUERY ? z->query_position : z->key_position) + first,
-		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq, .attention_factor = z->attention_factor,
+		.centre = a->place->position->centred ? h->scratch->centre[zone] : 0, .inv_freq = z->inv_freq,
+		.attention_factor = z->attention_factor,
 		.cosine = a->cosine + at, .sine = a->sine + at, .table = h->table,
 	};
 }

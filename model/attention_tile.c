@@ -195,9 +195,12 @@ static bool enter_tile(struct attention_head *h, const struct block *b, int zone
 		return false;
 	for (int r = 0; r < b->rows; r++)
 		s->position[r] = z->query_position[b->index[r] - b->begin];
+	for (int r = 0; z->query_alone && r < b->rows; r++)
+		s->alone[r] = z->query_alone[b->index[r] - b->begin];
 	struct tile t = {
 		.rows = b->rows, .columns = columns, .head = h->head, .D = a->D, .low = s->low, .high = s->high,
 		.query_positions = s->position, .key_positions = z->key_position + key,
+		.query_alone = z->query_alone ? s->alone : NULL,
 		.q = s->q + (size_t)zone * QUERY_BLOCK * (size_t)a->D, .q_stride = a->D,
 		.k = keys.k, .k_stride = a->D,
 		.query_gate = h->gate ? h->gate + (size_t)b->first * gates : NULL,

@@ -22,7 +22,7 @@ struct attention_thread {
 	real *v, *d_v;                                /* [T][D] */
 	real *range;                                  /* [QUERY_BLOCK][D] rows of q of a range, wanted or not */
 	real *d_output;                               /* [QUERY_BLOCK][D] wanted rows */
-	double *position;                             /* [QUERY_BLOCK] of the wanted rows, in one zone */
+	double *position, *alone;                     /* [QUERY_BLOCK] of the wanted rows, in one zone */
 	double *centre;                               /* [together] of a `centred` encoding: the middle of the block */
 	real *unscaled;                               /* [together][QUERY_BLOCK][D] q before ssmax, for its gradient */
 	real *accumulator;                            /* [QUERY_BLOCK][D] */
@@ -42,7 +42,7 @@ struct attention {
 	int sequences; /* whose positions differ: 1 or B */
 	int B, T, C, H, D, F, gate_reals, carry_reals, saved_reals;
 	size_t table_reals;
-	bool gradients, rotates, rotates_keys, learns_frequencies, ssmax;
+	bool gradients, rotates, rotates_keys, half, learns_frequencies, ssmax;
 	real scale;
 	/* [sequences][sets][together][2 sides][T][F] of the current group of zones */
 	real *cosine, *sine;
@@ -67,7 +67,7 @@ struct attention_head {
 	const struct zone *zone;  /* the first of the current group, of this sequence */
 	const int32_t *wanted;    /* of this sequence; NULL: all */
 	const real *q, *k, *v;    /* stride 3C */
-	const real *gate;         /* stride H gate_reals */
+	real *gate;               /* stride H gate_reals */
 	real *output;             /* stride C */
 	real *lse;                /* stride 1 */
 	real *saved;              /* stride saved_reals */

@@ -3,6 +3,7 @@
 #include "model/base/stb.h"
 #include "model/position/inspection.h"
 
+#include <math.h>
 #include <string.h>
 
 static void report_method(struct report *to, const char *name, const char *label, const struct method *m)
@@ -27,14 +28,16 @@ static void report_request(const struct inspection *in, struct report *to)
 	report_number(to, "factor", scaling_factor(&in->request));
 }
 
-/* Columns of the table of zones: what is seen by the first and the last query of each. */
+/* Columns of the table of zones: what is seen by the first and the last query of each; of the last also at which
+ * distances the last and the first of its keys are, and what it is multiplied by. */
 static const struct {
 	const char *name, *heading;
 } zone_column[] = {
 	{ "begin", "from query" },      { "end", "to before" },
 	{ "first_low", "its keys from" },  { "first_high", "to before" },
 	{ "last_low", "the last's from" }, { "last_high", "to before" },
-	{ "attention_factor", "attention factor" },
+	{ "last_nearest", "at distances" }, { "last_farthest", "to" },
+	{ "last_query_scale", "query scale" }, { "attention_factor", "attention factor" },
 };
 enum { ZONE_COLUMNS = sizeof zone_column / sizeof *zone_column };
 
@@ -42,13 +45,25 @@ enum { ZONE_COLUMNS = sizeof zone_column / sizeof *zone_column };
 static bool zones_matter(const struct zones *z)
 {
 	const struct zone *first = z->zone;
-	return z->count > 1 || first->low[first->end - first->begin - 1] > 0;
+	return z->count > 1 || first->query_scale || first->low[first->end - first->begin - 1] > 0;
+}
+
+static void zone_row(const struct zone *z, double row[ZONE_COLUMNS])
+{
+	int last = z->end - z->begin - 1, low = z->low[last], high = z->high[last];
+	double at = low < high ? z->query_position[last] : INFINITY; /* of no keys */
+	const double values[ZONE_COLUMNS] = {
+		z->begin, z->end, z->low[0], z->high[0], low, high,
+		at - z->key_position[low < high ? high - 1 : 0], at - z->key_position[low < high ? low : 0],
+		z->query_scale ? z->query_scale[last] : 1, z->attention_factor,
+	};
+	memcpy(row, values, sizeof values);
 }
 
 static struct err report_zones(const struct inspection *in, struct report *to)
 {
 	const struct zones *z = in->zones;
-	int F = z->zone->inv_freq ? in->place->D / 2 : 0;
+	int F = z->zone->inv_freq ? place_pairs(in->place) : 0;
 	bool shown = zones_matter(z);
 	double *value[ZONE_COLUMNS], *inv_freq = NULL;
 	if (!F && !shown)
@@ -60,9 +75,8 @@ static struct err report_zones(const struct inspection *in, struct report *to)
 		TRY(report_column(to, "inv_freq", "", F, &inv_freq));
 	for (int i = 0; i < z->count; i++) {
 		const struct zone *zone = &z->zone[i];
-		int last = zone->end - zone->begin - 1;
-		const double row[ZONE_COLUMNS] = { zone->begin, zone->end, zone->low[0], zone->high[0],
-						   zone->low[last], zone->high[last], zone->attention_factor };
+		double row[ZONE_COLUMNS];
+		zone_row(zone, row);
 		for (int c = 0; c < ZONE_COLUMNS; c++)
 			value[c][i] = row[c];
 		if (F)
@@ -110,6 +124,17 @@ static struct place_parameters *parameters(const struct model *m)
 	return own;
 }
 
+/* The frequencies that a model learned, those of its first layer, in place of those that the zones begin with. */
+static void take_learned(const struct place *p, const struct place_parameters *own, struct zones *zones)
+{
+	bool learned = p->position->prepares_inv_freq && p->position->prepares_inv_freq(p);
+	for (int i = 0; learned && own && i < zones->count; i++) {
+		struct prepared to = { .inv_freq = zones->zone[i].inv_freq,
+				       .attention_factor = &zones->zone[i].attention_factor };
+		p->position->prepare(p, own[0], &to);
+	}
+}
+
 struct err inspect(const struct inspect_request *q, struct report *to)
 {
 	struct arena memory, measure = { 0 };
@@ -121,6 +146,7 @@ struct err inspect(const struct inspect_request *q, struct report *to)
 	TRY(arena_reserve(&memory, measure.used, "the zones"));
 	place_sequence(q, &p, &memory, &zones);
 	struct place_parameters *own = parameters(q->model);
+	take_learned(&p, own, &zones);
 	struct inspection in = { .place = &p, .scaling = q->scaling, .zones = &zones, .own = own,
 				 .request = scaling_request(q->scaling, q->options, q->length) };
 	report_request(&in, to);

@@ -85,6 +85,16 @@ static double ssmax_initial(const struct model_options *o)
 	return sum > 0 ? (double)o->train_length / sum : 1;
 }
 
+/* Returns where they begin. */
+static size_t add_ssmax(const struct model_options *o, struct layout *l, int layer)
+{
+	size_t offset = l->size;
+	if (o->ssmax)
+		layout_add(l, INIT_CONSTANT, ssmax_initial(o), false, 0, (int)o->heads,
+			   "model.layers.%d.self_attn.ssmax", layer);
+	return offset;
+}
+
 static void add_layer(const struct model_options *o, struct layout *l, int layer)
 {
 	int C = (int)o->width, F = (int)o->hidden;
@@ -97,10 +107,7 @@ static void add_layer(const struct model_options *o, struct layout *l, int layer
 	at.k = add_matrix(l, 1, C, C, layer, "self_attn.k_proj");
 	at.v = add_matrix(l, 1, C, C, layer, "self_attn.v_proj");
 	at.o = add_matrix(l, residual, C, C, layer, "self_attn.o_proj");
-	at.ssmax = l->size;
-	if (o->ssmax)
-		layout_add(l, INIT_CONSTANT, ssmax_initial(o), false, 0, (int)o->heads,
-			   "model.layers.%d.self_attn.ssmax", layer);
+	at.ssmax = add_ssmax(o, l, layer);
 	at.position = l->size;
 	if (position->declare)
 		position->declare(o, l, layer);
@@ -160,6 +167,7 @@ struct err layout_position(const struct model_options *o, struct layout *out)
 			position->declare(o, out, layer);
 	}
 	at.position_reals = out->size - at.position;
+	at.ssmax = add_ssmax(o, out, 0);
 	arrput(out->layer, at);
 	return OK;
 }
@@ -169,6 +177,8 @@ static real initial_value(const struct parameter *p, struct rng *rng)
 	switch (p->initialiser) {
 	case INIT_NORMAL:
 		return (real)(p->deviation * rng_normal(rng));
+	case INIT_UNIFORM:
+		return (real)(p->deviation * rng_uniform(rng));
 	case INIT_ONES:
 		return 1;
 	case INIT_ZEROS:

@@ -11,14 +11,21 @@
 /* The one table of parameters. Initialisation, optimiser, files, gradient tests and lists walk it; the value, the
  * gradient and both moments of a parameter stand at the same offset of four slabs of `size` reals. */
 
-enum initialiser { INIT_NORMAL, INIT_ONES, INIT_ZEROS, INIT_CONSTANT };
+/* N(0, deviation^2); uniform over (0, deviation); 1; 0; the deviation itself. */
+enum initialiser { INIT_NORMAL, INIT_UNIFORM, INIT_ONES, INIT_ZEROS, INIT_CONSTANT };
+
+/* Do its values depend on the seed? */
+static inline bool initialiser_random(enum initialiser i)
+{
+	return i == INIT_NORMAL || i == INIT_UNIFORM;
+}
 
 struct parameter {
 	char name[96]; /* Hugging Face's LLaMA names; an encoding's own below `position.` */
 	int rows, columns; /* rows 0: a vector of `columns` */
 	size_t offset, size; /* in reals */
 	enum initialiser initialiser;
-	double deviation; /* of INIT_NORMAL; of INIT_CONSTANT the value */
+	double deviation; /* of INIT_NORMAL, _UNIFORM and _CONSTANT */
 	bool decayed;     /* weight decay applies */
 };
 
@@ -43,7 +50,8 @@ struct layout {
 struct err layout_build(const struct model_options *options, int V, struct layout *out);
 void layout_free(struct layout *l);
 
-/* The encoding's own tensors alone, those of a layer once (`layer` has one row). Same errors; layout_free it. */
+/* The tensors of attention itself, the encoding's own and ssmax's, those of a layer once (`layer` has one row). Same
+ * errors; layout_free it. */
 struct err layout_position(const struct model_options *options, struct layout *out);
 
 /* Adds a row; for layout_build and for the encodings' `declare`. rows 0 makes a vector. */

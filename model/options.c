@@ -1,6 +1,6 @@
 #include "model/options.h"
 
-#include "model/position/position.h"
+#include "model/position/scaling.h"
 
 #define OPTION_STRUCT model_options
 const struct option model_option_rows[] = {

@@ -48,7 +48,8 @@ static void place(const struct scores_request *q, struct arena *a, struct worksp
 	size_t N = (size_t)q->B * (size_t)q->T, C = (size_t)w->place.C, H = (size_t)w->place.H;
 	scaling_zones(q->scaling, &q->model->options, &w->place, a, &w->zones);
 	struct attention_request request = { .place = &w->place, .zones = &w->zones, .B = q->B,
-					     .threads = threads_count(), .layers = 1 };
+					     .threads = threads_count(), .layers = 1,
+					     .ssmax = q->model->options.ssmax };
 	w->attention = attention_place(&request, a);
 	w->qkv = ARENA_TAKE(a, real, N * 3 * C);
 	w->gate = ARENA_TAKE(a, real, N * H * (size_t)position->gate_reals);
@@ -130,7 +131,8 @@ struct err scores_compute(const struct scores_request *q, real *scores, real *ou
 		threads_each(1, gate_job, &(struct gate_job){ q, &w });
 	for (size_t i = 0; i < (size_t)q->B * (size_t)p->H * (size_t)q->T * (size_t)q->T; i++)
 		scores[i] = (real)-INFINITY;
-	struct attention_layer layer = { .own = own_of(q->model), .qkv = w.qkv, .gate = w.gate, .output = w.output,
+	struct attention_layer layer = { .own = own_of(q->model),
+					 .ssmax = q->model->value + q->model->layout.layer[0].ssmax, .qkv = w.qkv, .gate = w.gate, .output = w.output,
 					 .lse = w.lse, .saved = w.saved, .scores = scores };
 	attention_forward(w.attention, &layer);
 	if (output)

@@ -213,8 +213,8 @@ static struct zones place_zones(struct transformer *t, struct arena *a)
 static struct transformer *place(const struct transformer_request *q, const struct method *scaling, struct arena *a)
 {
 	struct transformer measured, *placed = ARENA_TAKE(a, struct transformer, 1), *t = placed ? placed : &measured;
-	*t = (struct transformer){ .model = q->model, .place = place_of(&q->model->options), .B = q->B, .T = q->T,
-				   .gradients = q->gradients };
+	*t = (struct transformer){ .model = q->model, .request = *q, .place = place_of(&q->model->options), .B = q->B,
+				   .T = q->T, .gradients = q->gradients };
 	t->N = (size_t)q->B * (size_t)q->T;
 	t->C = (size_t)t->place.C;
 	t->F = (size_t)q->model->options.hidden;
@@ -274,21 +274,18 @@ static struct method scaling_or_none(const struct transformer_request *q)
 	return q->scaling ? *q->scaling : method_default(scaling_at(0));
 }
 
+/* Chunks are cut anew for each length, so the longest need not take the most. */
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes)
 {
 	struct method scaling = scaling_or_none(request);
-	struct arena measure = { 0 };
+	struct transformer_request q = *request;
 	TRY(check(request, &scaling));
-	place(request, &scaling, &measure);
-	*bytes = measure.used;
-	return OK;
-}
-
-struct err transformer_place(const struct transformer_request *request, struct arena *memory, struct transformer **out)
-{
-	struct method scaling = scaling_or_none(request);
-	TRY(check(request, &scaling));
-	*out = place(request, &scaling, memory);
+	*bytes = 0;
+	for (q.T = q.T_least ? q.T_least : q.T; q.T <= request->T; q.T++) {
+		struct arena measure = { 0 };
+		place(&q, &scaling, &measure);
+		*bytes = measure.used > *bytes ? measure.used : *bytes;
+	}
 	return OK;
 }
 
@@ -312,6 +309,23 @@ struct err transformer_move(struct transformer *t, const double *positions)
 	take_positions(t, positions);
 	place_zones(t, &memory);
 	attention_moved(t->attention);
+	return OK;
+}
+
+struct err transformer_resize(struct transformer *t, int T, const double *positions)
+{
+	struct transformer_request opened = t->request, q = opened;
+	struct method scaling = t->scaling;
+	struct arena memory = t->memory;
+	BUG_IF(!q.T_least || T < q.T_least || T > q.T, "a transformer of %d to %d tokens resized to %d", q.T_least, q.T,
+	       T);
+	q.T = T;
+	q.positions = positions;
+	TRY(check(&q, &scaling));
+	memory.used = 0;
+	t = place(&q, &scaling, &memory);
+	t->memory = memory;
+	t->request = opened;
 	return OK;
 }
 

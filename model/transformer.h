@@ -26,6 +26,7 @@ struct transformer;
 struct transformer_request {
 	const struct model *model;
 	int B, T;
+	int T_least;                  /* the least that transformer_resize will ask for; 0: it will not */
 	const double *positions;      /* [T], or with `each` [B][T], copied; NULL: 0 .. T - 1 */
 	bool each;                    /* sequences differ in their positions */
 	const struct method *scaling; /* NULL: none */
@@ -39,12 +40,11 @@ struct err transformer_open(const struct transformer_request *request, struct tr
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes);
 void transformer_close(struct transformer *t);
 
-/* The same in memory of the caller's, of transformer_bytes at least; not to be closed. */
-struct err transformer_place(const struct transformer_request *request, struct arena *memory,
-			     struct transformer **out);
-
 /* New positions, of the shape the transformer was opened with. Errors: what the encoding or the scaling cannot take. */
 struct err transformer_move(struct transformer *t, const double *positions);
+
+/* Another length, T_least .. T of the request, in the memory it has; positions as in the request. Errors likewise. */
+struct err transformer_resize(struct transformer *t, int T, const double *positions);
 
 /* What a forward pass found. Arrays are the transformer's own, valid until the next call. */
 struct outcome {

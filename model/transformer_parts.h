@@ -76,6 +76,7 @@ struct matrix_weight {
 
 struct transformer {
 	const struct model *model;
+	struct transformer_request request; /* as it was opened */
 	struct place place;
 	struct zones *zones;      /* [sequences] */
 	struct method scaling;

@@ -10,8 +10,11 @@
 
 #define FORMAT "ropewalk-1"
 
+/* What earlier versions called interleaved pairs. */
+#define ADJACENT "adjacent"
+
 #define CHANGED "The file was changed or damaged after it was written."
-#define SUM_KEY "xxh3_128"
+#define SUM_KEY WEIGHTS_SUM
 #define METADATA_SUM_KEY "xxh3_128_metadata"
 
 static void print_sum(XXH128_hash_t hash, char text[33])
@@ -61,6 +64,25 @@ static struct tensor tensor_of(const struct parameter *p, const real *value)
 		t.shape[t.rank++] = p->rows;
 	t.shape[t.rank++] = p->columns;
 	return t;
+}
+
+const char *weights_rope_layout(const struct model_options *options)
+{
+	struct place p = place_of(options);
+	return p.position->half_layout && p.position->half_layout(&p) ? "half" : "interleaved";
+}
+
+/* Weights of one layout under the other run, and mean nothing. */
+static struct err check_rope_layout(const struct safetensors *file, const struct model_options *options)
+{
+	const char *layout = safetensors_metadata(file, "rope_layout");
+	if (!layout || !position_of(&options->encoding)->rotate)
+		return OK;
+	const char *wanted = weights_rope_layout(options);
+	if (!strcmp(layout, wanted) || (!strcmp(layout, ADJACENT) && !strcmp(wanted, "interleaved")))
+		return OK;
+	return err_usage("Read it with the layout it was trained with (--rope-layout).",
+			 "rope_layout %.40s where %s is read", layout, wanted);
 }
 
 /* The options as one JSON object of texts. */
@@ -113,8 +135,9 @@ struct err weights_write_slabs(const struct model *m, const struct weights_slab 
 	char sum[33], meta[33], V[16], *options = options_json(&m->options);
 	checksum(tensor, (int)arrlen(tensor), sum);
 	snprintf(V, sizeof V, "%d", m->V);
-	const struct metadata own[] = { { "format", format }, { "options", options }, { "rope_layout", "adjacent" },
-					{ "vocabulary", V },  { SUM_KEY, sum } };
+	const struct metadata own[] = { { "format", format }, { "options", options },
+					{ "rope_layout", weights_rope_layout(&m->options) },
+					{ "vocabulary", V }, { SUM_KEY, sum } };
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		arrput(metadata, own[i]);
 	for (int i = 0; i < extra_count; i++)
@@ -200,8 +223,7 @@ struct err weights_format_options(const struct safetensors *file, const char *wa
 				  int *V)
 {
 	const char *format = safetensors_metadata(file, "format"), *text = safetensors_metadata(file, "options");
-	const char *vocabulary = safetensors_metadata(file, "vocabulary"),
-		   *layout = safetensors_metadata(file, "rope_layout");
+	const char *vocabulary = safetensors_metadata(file, "vocabulary");
 	int64_t tokens;
 	if (!format || strcmp(format, wanted))
 		return err_usage(format && strstr(format, "checkpoint") ?
@@ -209,8 +231,8 @@ struct err weights_format_options(const struct safetensors *file, const char *wa
 				 "It was written by another version of the program.",
 				 "format %.40s where %s is read", format ? format : "none", wanted);
 	TRY(check_metadata(file));
-	if (!layout || strcmp(layout, "adjacent"))
-		return err_usage(NULL, "rope_layout %s where adjacent pairs are read", layout ? layout : "none");
+	if (!safetensors_metadata(file, "rope_layout"))
+		return err_usage(NULL, "its metadata lack rope_layout");
 	if (!vocabulary || !text_to_integer(vocabulary, &tokens) || tokens < 1 || tokens > 1 << 24)
 		return err_usage(NULL, "its metadata have no usable vocabulary");
 	json_t *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -218,7 +240,7 @@ struct err weights_format_options(const struct safetensors *file, const char *wa
 						err_usage(NULL, "its metadata have no usable options");
 	json_decref(object);
 	*V = (int)tokens;
-	return e;
+	return e.code ? e : check_rope_layout(file, options);
 }
 
 #define NAMES 3
@@ -333,7 +355,9 @@ struct err weights_fill(struct model *m, const struct safetensors *file, const c
 			bool exact, struct text_builder *ignored)
 {
 	const struct tensor **used = NULL;
-	struct err e = fill(&m->layout, m->value, file, prefix, exact, &used);
+	struct err e = check_rope_layout(file, &m->options);
+	if (!e.code)
+		e = fill(&m->layout, m->value, file, prefix, exact, &used);
 	if (!e.code)
 		e = check_rest(file, used, exact, ignored);
 	if (!e.code && exact)
@@ -380,7 +404,8 @@ static struct err sizes_in_range(const char *path, const struct model_options *o
 	for (const struct option *o = model_option_rows; o->name; o++) {
 		int64_t value =
 			((const union option_value *)(const void *)((const char *)options + o->offset))->integer;
-		if (o->kind == OPTION_INTEGER && ((double)value < o->least || (double)value > o->most))
+		bool sizes = o->kind == OPTION_INTEGER && in_every_file(o->name);
+		if (sizes && ((double)value < o->least || (double)value > o->most))
 			return err_usage(NULL, "%s: its %s is %lld; %g to %g can be read", path, o->name,
 					 (long long)value, o->least, o->most);
 	}

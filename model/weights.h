@@ -5,8 +5,10 @@
 #include "model/transformer.h"
 
 /* A model and a safetensors file. Ours carry metadata: "format" "ropewalk-1", "options" (a JSON object of texts, by
- * option name), "rope_layout" "adjacent", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata" of all of these
+ * option name), "rope_layout" "interleaved" or "half", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata" of all of these
  * (XXH3-128 of each key and value with its zero byte, by key). */
+
+#define WEIGHTS_SUM "xxh3_128"
 
 /* Writes atomically. `extra` metadata (may be NULL) is added: what data and training the model comes from. */
 struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count);
@@ -23,6 +25,9 @@ struct err weights_write_slabs(const struct model *m, const struct weights_slab 
 struct err weights_fill_slabs(const struct model *m, const struct safetensors *file, const char *path,
 			      const struct weights_slab *slab, int slabs);
 
+/* How the pairs of a model that rotates stand, as its files say it: "interleaved" or "half". */
+const char *weights_rope_layout(const struct model_options *options);
+
 /* Does the file carry our metadata? */
 bool weights_ours(const struct safetensors *file);
 
@@ -34,7 +39,8 @@ struct err weights_format_options(const struct safetensors *file, const char *fo
 /* Fills an open model from the file's tensors, named `prefix` (may be "") and then as in the layout, or by one of the
  * accepted other names (pos_emb.weight, t5.table, t5.layers.N.table). Every tensor of the layout must be there in its
  * shape. With `exact` a tensor that the layout lacks is an error and the checksum must agree; without, the names of
- * such tensors are appended to `ignored` (may be NULL). */
+ * such tensors are appended to `ignored` (may be NULL). A file that says another rope_layout than the model's is
+ * refused, whoever wrote it. */
 struct err weights_fill(struct model *m, const struct safetensors *file, const char *path, const char *prefix,
 			bool exact, struct text_builder *ignored);
 

@@ -40,8 +40,8 @@ bool arguments_help(int argc, char **argv)
 	return false;
 }
 
-/* An option's value: behind '=', or the next word, which it then uses up. A switch alone is on. An unknown option has
- * none: whoever sets it says so. */
+/* An option's value: behind '=', or the next word, which it then uses up. A switch alone is on, and so is a choice that
+ * has `on` where no word follows. An unknown option has none: whoever sets it says so. */
 static struct err option_value(const struct config *c, const char *name, const char *equals, int argc, char **argv,
 			       int *i, const char **value)
 {
@@ -58,6 +58,10 @@ static struct err option_value(const struct config *c, const char *name, const c
 		return OK;
 	if (*i + 1 >= argc || !strncmp(argv[*i + 1], "--", 2)) {
 		char hint[160];
+		if (config_can_be_on(c, name)) {
+			*value = "on";
+			return OK;
+		}
 		snprintf(hint, sizeof hint, "Write --%.60s=VALUE.", name);
 		return err_usage(hint, "--%s: the value is missing", name);
 	}

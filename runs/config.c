@@ -143,6 +143,14 @@ bool config_is_switch(const struct config *c, const char *name)
 	return option_lookup(&c->scope, name, &n) && n.option->kind == OPTION_SWITCH;
 }
 
+bool config_can_be_on(const struct config *c, const char *name)
+{
+	struct option_name n;
+	union option_value value;
+	return option_lookup(&c->scope, name, &n) && n.option->kind == OPTION_CHOICE &&
+	       !option_parse(n.option, "on", &value).code;
+}
+
 static const struct config_given *find_given(const struct config *c, const char *name)
 {
 	for (int i = 0; i < c->givens; i++)
@@ -266,7 +274,7 @@ struct err config_finish(struct config *c, bool strict)
 	for (int i = 0; i < LISTS; i++) {
 		unsigned list = 1u << i;
 		for (const struct option *o = option_rows(&c->scope, list); o && o->name; o++)
-			if (o->kind == OPTION_METHOD && option_taken(&c->scope, list, o))
+			if (o->kind == OPTION_METHOD && option_family(list, o) && option_taken(&c->scope, list, o))
 				TRY(finish_method(c, o, method_field(o, config_list(c, list)), strict));
 	}
 	return OK;

@@ -69,6 +69,9 @@ void config_inherit(struct config *c, unsigned lists, const struct config *from)
 /* Does this name belong to a switch, which takes no word of its own? */
 bool config_is_switch(const struct config *c, const char *name);
 
+/* Is it a choice with `on` among its words? */
+bool config_can_be_on(const struct config *c, const char *name);
+
 /* Struct of a list, or NULL. */
 void *config_list(struct config *c, unsigned list);
 const void *config_list_const(const struct config *c, unsigned list);

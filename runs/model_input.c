@@ -42,6 +42,17 @@ void input_ignored(const char *path, const struct text_builder *names)
 	free(line);
 }
 
+void input_rope_layout(const char *path, const struct safetensors *file, const struct model_options *options)
+{
+	const struct method *encoding = &options->encoding;
+	int layout = method_find(encoding->entry, "layout");
+	bool given = layout >= 0 && memchr(encoding->order, layout, (size_t)encoding->given);
+	if (layout < 0 || given || safetensors_metadata(file, "rope_layout"))
+		return;
+	fprintf(stderr, "%s: its rope layout is unknown; %s is taken, --rope-layout says otherwise\n", path,
+		weights_rope_layout(options));
+}
+
 /* A size given by flag must be the one that the file has. */
 static struct err compare_given(const struct config *c, const struct model_options *found, const char *path)
 {
@@ -86,6 +97,8 @@ struct err input_model(const struct config *c, const char *path, struct model *m
 		e = model_open(&options, V, m);
 	if (!e.code)
 		e = weights_fill(m, &file, path, "", ours, &ignored);
+	if (!e.code)
+		input_rope_layout(path, &file, &options);
 	if (!e.code)
 		input_ignored(path, &ignored);
 	text_builder_free(&ignored);

@@ -59,6 +59,9 @@ static const struct {
 	{ "rope_freq_scale", "this is 1 / factor", "Give --factor." },
 	{ "yarn_attn_factor", "this multiplies the temperature that the factor implies",
 	  "--attention-factor replaces it: give the product." },
+	{ "partial_rotary_factor", "this is a share of head_dim",
+	  "Give --rotary-dim, the components that are rotated; with Hugging Face's proportional type --p-rope." },
+	{ "rotary_pct", "this is a share of head_dim", "Give --rotary-dim, the components that are rotated." },
 	{ "max_position_embeddings", "this may be the trained length or the extended one",
 	  "Give --train-length." },
 };
@@ -134,8 +137,9 @@ static void add_family(struct names *all, family_at family)
 
 family_at option_family(unsigned list, const struct option *o)
 {
+	/* A scaling's flags are for the one that is evaluated. */
 	if (o->kind == OPTION_METHOD)
-		return o->family;
+		return list == LIST_MODEL && !strcmp(o->name, "trained_scaling") ? NULL : o->family;
 	return list == LIST_EVAL && !strcmp(o->name, "scaling") ? scaling_at : NULL;
 }
 

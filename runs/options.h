@@ -58,7 +58,8 @@ bool option_name_at(const struct scope *scope, int index, struct option_name *ou
 /* Does the scope take this row of this list? */
 bool option_taken(const struct scope *scope, unsigned list, const struct option *row);
 
-/* The family whose methods are an option's value, or the items of the list that it is; NULL for other options. */
+/* The family whose methods are an option's value, or the items of the list that it is, and whose flags it takes; NULL
+ * for other options. */
 family_at option_family(unsigned list, const struct option *row);
 
 /* The rows of one list. */

@@ -1,5 +1,6 @@
 #include "tests/reference.h"
 
+#include "tests/reference_bias.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -13,6 +14,9 @@ struct sequence {
 	const struct method *encoding, *scaling; /* scaling NULL: none */
 	int T, C, H, D;
 	const double *positions; /* [T] */
+	const double *distance;  /* [T][T] of a query and a key that it sees; NAN where it does not */
+	const double *query;     /* [T] the query's own position, for biases that go by it */
+	const double *scale;     /* [T] of queries */
 };
 
 static bool is(const struct method *m, const char *name)
@@ -22,12 +26,13 @@ static bool is(const struct method *m, const char *name)
 
 bool reference_knows(const struct entry *e)
 {
-	static const char *const known[] = { "nope", "sinusoidal", "learned", "t5", "alibi", "rope",
-					     "none", "linear", "ntk", "dynamic", "ntk_by_parts", "yarn", "window" };
+	static const char *const known[] = { "nope", "sinusoidal", "learned", "rope", "none", "linear", "ntk",
+					     "dynamic", "ntk_by_parts", "yarn", "window", "sinks", "rerope",
+					     "leaky_rerope", "self_extend", "dual_chunk", "logn", "temperature" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(e->name, known[i]))
 			return true;
-	return false;
+	return reference_has_bias(e);
 }
 
 static double option(const struct method *m, const char *name)
@@ -117,10 +122,22 @@ static void feed_forward(const struct sequence *s, int layer, double *x)
 
 /* ---- What is added to the embeddings. ---- */
 
-static double sinusoid(double position, int column, int C)
+static double sinusoid(const struct method *m, double position, int column, int C)
 {
-	double angle = position * pow(10000, -(double)(column / 2 * 2) / C);
-	return column % 2 ? cos(angle) : sin(angle);
+	int half = C / 2, pair = column / 2;
+	bool cosine = column % 2;
+	if (chosen(m, "layout", "concatenated")) {
+		cosine = column >= (C + 1) / 2;
+		pair = cosine ? column - (C + 1) / 2 : column;
+	}
+	double angle = position * pow(10000, -2.0 * pair / C);
+	if (chosen(m, "layout", "tensor2tensor")) {
+		if (column == 2 * half)
+			return 0;
+		cosine = column >= half;
+		angle = position * exp(-(cosine ? column - half : column) * log(1e4) / fmax(half - 1, 1));
+	}
+	return cosine ? cos(angle) : sin(angle);
 }
 
 static double learned(const struct sequence *s, double position, int column)
@@ -148,7 +165,8 @@ static double *embed(const struct sequence *s, const int32_t *token)
 			double *to = &x[t * s->C + c];
 			*to = (double)table[token[t] * s->C + c];
 			if (is(s->encoding, "sinusoidal"))
-				*to += option(s->encoding, "scale") * sinusoid(s->positions[t], c, s->C);
+				*to += option(s->encoding, "scale") *
+				       sinusoid(s->encoding, s->positions[t], c, s->C);
 			else if (is(s->encoding, "learned"))
 				*to += learned(s, s->positions[t], c);
 		}
@@ -179,15 +197,88 @@ int reference_bucket(int buckets, int max_distance, int distance)
 	return bucket < buckets - 1 ? bucket : buckets - 1;
 }
 
-static double bias(const struct sequence *s, int head, double distance)
+/* ---- Which keys a query sees, and how far off. ---- */
+
+/* The part of that name of a scaling A+B; NULL: it has none. */
+static const struct method *part(const struct method *scaling, const char *name)
 {
-	const struct method *e = s->encoding;
-	if (is(e, "alibi"))
-		return -reference_slope(chosen(e, "slopes", "spread"), head, s->H) * distance;
-	if (!is(e, "t5"))
-		return 0;
-	int bucket = reference_bucket((int)option(e, "buckets"), (int)option(e, "max_distance"), (int)floor(distance));
-	return (double)value(s->model, -1, "model.position.table")[bucket * s->H + head];
+	while (scaling && !is(scaling, name))
+		scaling = scaling->plus;
+	return scaling;
+}
+
+/* The number given, or what stands for 0. */
+static double or_else(double given, double otherwise)
+{
+	return given > 0 ? given : otherwise;
+}
+
+/* The cache holds `start` keys and this many recent ones before a step's own. */
+static double cache_recent(const struct method *m, int train_length)
+{
+	double given = option(m, "recent");
+	return given > 0 ? given - chosen(m, "evict", "before") : fmax(0, train_length - option(m, "start") - 1);
+}
+
+/* A key's slot is how many of those kept came before it. */
+static double cached_distance(const struct method *m, int train_length, int i, int j)
+{
+	double start = option(m, "start"), recent = cache_recent(m, train_length);
+	if (i <= start + recent || i - j <= recent)
+		return i - j;
+	return j < start ? start + recent - j : NAN;
+}
+
+static double leaky_distance(const struct method *m, double w, double L, double length, double r)
+{
+	double k = or_else(option(m, "k"), fmax(1, (length - w) / (L - w)));
+	return w + (r - w) / k;
+}
+
+static double grouped_distance(const struct method *m, double w, double L, double length, double i, double j)
+{
+	double G = or_else(option(m, "group"), fmax(1, ceil((length - w) / (L - w))));
+	if (G == 1) /* no scaling, even between whole positions */
+		return i - j;
+	double shift = chosen(m, "shift", "real") ? w / G : floor(w / G);
+	return floor(i / G) - floor(j / G) + w - shift;
+}
+
+static double chunked_distance(const struct method *m, double L, double i, double j)
+{
+	double longest = or_else(option(m, "chunk"), floor(L * 3 / 4));
+	double c = longest - or_else(option(m, "local"), fmax(1, floor(L / 8)));
+	double chunks = floor(i / c) - floor(j / c), key = j - c * floor(j / c), query = i - c * floor(i / c);
+	return (chunks == 0 ? query : fmin(chunks == 1 ? query + c : 2 * c - 1, longest)) - key;
+}
+
+double reference_distance(const struct method *scaling, int train_length, int T, const double *positions, int i, int j)
+{
+	const struct method *m;
+	double r = positions[i] - positions[j], length = positions[T - 1] + 1, L = train_length;
+	if ((m = part(scaling, "window")))
+		return i - j < or_else(option(m, "size"), L) ? r : NAN;
+	if ((m = part(scaling, "sinks")))
+		return cached_distance(m, train_length, i, j);
+	if ((m = part(scaling, "dual_chunk")))
+		return chunked_distance(m, L, positions[i], positions[j]);
+	m = part(scaling, "rerope");
+	m = m ? m : part(scaling, "leaky_rerope");
+	m = m ? m : part(scaling, "self_extend");
+	double w = m ? or_else(option(m, "w"), floor(L / 2)) : INFINITY;
+	if (r < w)
+		return r;
+	if (is(m, "rerope"))
+		return w;
+	return is(m, "leaky_rerope") ? leaky_distance(m, w, L, length, r)
+				     : grouped_distance(m, w, L, length, positions[i], positions[j]);
+}
+
+/* Where a query stands for a bias that goes by it. */
+static double query_position(const struct method *scaling, int train_length, const double *positions, int i)
+{
+	const struct method *m = part(scaling, "sinks");
+	return m ? fmin(i, option(m, "start") + cache_recent(m, train_length)) : positions[i];
 }
 
 /* ---- Rotations, and the scalings of their frequencies. ---- */
@@ -229,10 +320,37 @@ static double kept(const struct method *scaling, double theta, int D, int train_
 	return 1 - fmin(fmax((m - low) / (high - low), 0), 1);
 }
 
+/* What a query is multiplied by before any bias. */
+static double query_scale(const struct sequence *s, double position)
+{
+	const struct method *t = part(s->scaling, "temperature");
+	double L = (double)s->model->options.train_length, scale = 1;
+	if (part(s->scaling, "logn"))
+		scale = fmax(1, log(position + 1) / log(L));
+	if (!t)
+		return scale;
+	double root = 1 + 0.1 * log(factor_of(t, (int)L, s->positions[s->T - 1] + 1));
+	return scale / or_else(option(t, "value"), 1 / (root * root));
+}
+
+/* The part that sets frequencies; NULL: there is none. */
+static const struct method *setter(const struct method *scaling)
+{
+	static const char *const setters[] = { "linear", "ntk", "dynamic", "ntk_by_parts", "yarn" };
+	for (size_t i = 0; i < sizeof setters / sizeof *setters; i++)
+		if (part(scaling, setters[i]))
+			return part(scaling, setters[i]);
+	for (; scaling; scaling = scaling->plus)
+		if (!reference_knows(scaling->entry))
+			fail_msg("the reference does not know the scaling %s", scaling->entry->name);
+	return NULL;
+}
+
 static double frequency(const struct method *scaling, double theta, int D, int train_length, double length, int m)
 {
 	double plain = pow(theta, -2.0 * m / D);
-	if (!scaling || is(scaling, "none") || is(scaling, "window"))
+	scaling = setter(scaling);
+	if (!scaling)
 		return plain;
 	if (is(scaling, "dynamic")) {
 		double alpha = option(scaling, "alpha"), ratio = fmax(1, alpha * length / train_length - (alpha - 1));
@@ -243,8 +361,6 @@ static double frequency(const struct method *scaling, double theta, int D, int t
 		return plain / s;
 	if (is(scaling, "ntk"))
 		return pow(theta * pow(s, D / (D - 2.0)), -2.0 * m / D);
-	if (!is(scaling, "ntk_by_parts") && !is(scaling, "yarn"))
-		fail_msg("the reference does not know the scaling %s", scaling->entry->name);
 	double keep = kept(scaling, theta, D, train_length, m);
 	return keep * plain + (1 - keep) * plain / s;
 }
@@ -254,83 +370,132 @@ void reference_frequencies(const struct method *scaling, double rope_theta, int 
 {
 	for (int m = 0; m < D / 2; m++)
 		inv_freq[m] = frequency(scaling, rope_theta, D, train_length, length, m);
+	const struct method *set = setter(scaling), *chunks = part(scaling, "dual_chunk");
 	*attention_factor = 1;
-	if (!scaling || method_find(scaling->entry, "attention_factor") < 0)
-		return;
-	*attention_factor = option(scaling, "attention_factor");
-	if (is(scaling, "yarn") && *attention_factor == 0) /* auto */
-		*attention_factor = 0.1 * log(factor_of(scaling, train_length, length)) + 1;
+	if (set && method_find(set->entry, "attention_factor") >= 0)
+		*attention_factor = option(set, "attention_factor");
+	if (set && is(set, "yarn") && *attention_factor == 0) /* auto */
+		*attention_factor = 0.1 * log(factor_of(set, train_length, length)) + 1;
+	if (chunks && option(chunks, "mscale") != 0)
+		*attention_factor *= 1 + 0.05 * log(fmax(1, length / train_length));
 }
 
-/* A row of D, pairs side by side, turned by position inv_freq and made longer by a. */
-static void rotate(int D, const double *from, double position, const double *inv_freq, double a, double *to)
+/* How much of a head is rotated. */
+static int rotary_dim(const struct sequence *s)
 {
-	for (int m = 0; m < D / 2; m++) {
-		double x = from[2 * m], y = from[2 * m + 1], angle = position * inv_freq[m];
-		to[2 * m] = a * (x * cos(angle) - y * sin(angle));
-		to[2 * m + 1] = a * (x * sin(angle) + y * cos(angle));
-	}
+	return option(s->encoding, "rotary_dim") > 0 ? (int)option(s->encoding, "rotary_dim") : s->D;
 }
 
-/* Turns a head's queries begin .. end - 1 and the keys they see, [T][C], by the frequencies of the length that ends
- * with them. */
-static void rotate_block(const struct sequence *s, int begin, int end, const double *q, const double *k, double *q_to,
-			 double *k_to)
+/* Does this layer rotate q and k? */
+static bool rotates(const struct sequence *s, int layer)
 {
-	double a, *inv_freq = TAKE(double, s->D / 2);
-	reference_frequencies(s->scaling, option(s->encoding, "theta"), s->D, (int)s->model->options.train_length,
-			      s->positions[end - 1] + 1, inv_freq, &a);
-	for (int t = 0; t < end; t++) {
-		if (t >= begin)
-			rotate(s->D, q + t * s->C, s->positions[t], inv_freq, a, q_to + t * s->C);
-		rotate(s->D, k + t * s->C, s->positions[t], inv_freq, a, k_to + t * s->C);
+	if (!is(s->encoding, "rope") || option(s->encoding, "dropped") != 0)
+		return false;
+	int every = (int)option(s->encoding, "nope_every");
+	return every == 0 || layer % every != every - 1;
+}
+
+/* Frequencies that were learned, in place of the others; pairs past the share of p_rope stand still. */
+static void own_frequencies(const struct sequence *s, double *inv_freq, double *a)
+{
+	int r = rotary_dim(s), turning = (int)floor(option(s->encoding, "p_rope") * r / 2);
+	bool tempered = chosen(s->encoding, "learned", "tempered");
+	for (int m = 0; m < r / 2; m++) {
+		if (tempered || chosen(s->encoding, "learned", "on"))
+			inv_freq[m] *= exp((double)value(s->model, -1, "model.position.log_ratio")[m]);
+		if (m >= turning)
+			inv_freq[m] = 0;
 	}
-	free(inv_freq);
+	if (tempered)
+		*a = exp((double)value(s->model, -1, "model.position.log_attention_factor")[0]);
 }
 
 /* ---- Attention. ---- */
 
-/* Is the key within the last `size` that the query sees, its own among them? */
-static bool seen(const struct sequence *s, int i, int j)
+enum { PAIRS = 64 };
+
+/* How keys turn against queries begin .. end - 1: by the frequencies of the length that ends with them. */
+struct turn {
+	int r; /* components that are rotated */
+	bool half;
+	double inv_freq[PAIRS], a;
+	double (*whole)[PAIRS][2]; /* [T] cosine and sine at whole distances */
+};
+
+static void angle(const struct turn *t, double distance, int m, double found[2])
 {
-	if (!s->scaling || !is(s->scaling, "window"))
-		return true;
-	double size = option(s->scaling, "size");
-	return i - j < (size > 0 ? size : (double)s->model->options.train_length);
+	found[0] = cos(distance * t->inv_freq[m]);
+	found[1] = sin(distance * t->inv_freq[m]);
+}
+
+static void enter_turn(const struct sequence *s, int end, struct turn *t)
+{
+	assert_true(s->D <= 2 * PAIRS);
+	t->r = rotary_dim(s);
+	t->half = chosen(s->encoding, "layout", "half");
+	reference_frequencies(s->scaling, option(s->encoding, "theta"), t->r, (int)s->model->options.train_length,
+			      s->positions[end - 1] + 1, t->inv_freq, &t->a);
+	own_frequencies(s, t->inv_freq, &t->a);
+	for (int d = 0; d < s->T; d++)
+		for (int m = 0; m < t->r / 2; m++)
+			angle(t, d, m, t->whole[d][m]);
+}
+
+/* q.k of rows [D], the query turned by their distance, and both made longer; without turn as they are. */
+static double product(const struct sequence *s, const double *q, const double *k, double distance, const struct turn *t)
+{
+	double dot = 0, turned[2];
+	bool whole = distance >= 0 && distance < s->T && distance == floor(distance);
+	int r = t ? t->r : 0;
+	for (int m = 0; m < r / 2; m++) {
+		int one = t->half ? m : 2 * m, two = t->half ? m + r / 2 : 2 * m + 1;
+		const double *by = whole ? t->whole[(int)distance][m] : turned, x = q[one], y = q[two];
+		if (!whole)
+			angle(t, distance, m, turned);
+		dot += t->a * t->a * ((x * by[0] - y * by[1]) * k[one] + (x * by[1] + y * by[0]) * k[two]);
+	}
+	for (int d = r; d < s->D; d++)
+		dot += q[d] * k[d];
+	return dot;
+}
+
+/* Scalable softmax: s ln n of the query whose key is the n-th. */
+static double ssmax(const struct sequence *s, int layer, int head, int i)
+{
+	return s->model->options.ssmax ? (double)value(s->model, layer, "self_attn.ssmax")[head] * log(i + 1.0) : 1;
 }
 
 /* score [T][T] of a head: below the diagonal q.k / sqrt(D) + bias, -inf where the key is not seen. */
-static void scores(const struct sequence *s, int head, const double *q, const double *k, double *score)
+static void scores(const struct sequence *s, int layer, int head, const double *q, const double *k, double *score)
 {
-	bool rotates = is(s->encoding, "rope");
-	int block = rotates && s->scaling && is(s->scaling, "dynamic") ? (int)option(s->scaling, "block") : 0;
-	double *q_turned = TAKE(double, s->T * s->C), *k_turned = TAKE(double, s->T * s->C);
+	struct turn turn = { .whole = take((size_t)s->T, sizeof *turn.whole) };
+	struct turn *turned = rotates(s, layer) ? &turn : NULL;
+	const struct method *dynamic = part(s->scaling, "dynamic");
+	int block = turned && dynamic ? (int)option(dynamic, "block") : 0;
+	reference_biases(s->model, layer, head, s->T, s->query, s->distance, score);
 	for (int begin = 0, end; begin < s->T; begin = end) {
 		end = block && begin + block < s->T ? begin + block : s->T;
-		if (rotates)
-			rotate_block(s, begin, end, q, k, q_turned, k_turned);
+		if (turned)
+			enter_turn(s, end, &turn);
 		for (int i = begin; i < end; i++)
 			for (int j = 0; j <= i; j++) {
-				double dot = 0;
-				for (int d = 0; d < s->D; d++)
-					dot += (rotates ? q_turned : q)[i * s->C + d] *
-					       (rotates ? k_turned : k)[j * s->C + d];
-				score[i * s->T + j] =
-					seen(s, i, j) ? dot / sqrt(s->D) +
-								bias(s, head, s->positions[i] - s->positions[j])
-						      : -INFINITY;
+				double r = s->distance[i * s->T + j], *to = &score[i * s->T + j];
+				if (isnan(r))
+					*to = -INFINITY;
+				else
+					*to += product(s, q + i * s->C, k + j * s->C, r, turned) * s->scale[i] *
+					       ssmax(s, layer, head, i) / sqrt(s->D);
 			}
 	}
-	free(q_turned);
-	free(k_turned);
+	free(turn.whole);
 }
 
 /* output [T][C] of one head = softmax(score) v. */
-static void attend(const struct sequence *s, int head, const double *q, const double *k, const double *v,
+static void attend(const struct sequence *s, int layer, int head, const double *q, const double *k, const double *v,
 		   double *output)
 {
 	double *score = TAKE(double, s->T * s->T);
-	scores(s, head, q, k, score);
+	scores(s, layer, head, q, k, score);
 	for (int i = 0; i < s->T; i++) {
 		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
@@ -353,7 +518,7 @@ static void attention(const struct sequence *s, int layer, double *x)
 	double *v = project(m, layer, "self_attn.v_proj.weight", s->T, y);
 	double *heads = TAKE(double, s->T * s->C);
 	for (int h = 0; h < s->H; h++)
-		attend(s, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
+		attend(s, layer, h, q + h * s->D, k + h * s->D, v + h * s->D, heads + h * s->D);
 	double *output = project(m, layer, "self_attn.o_proj.weight", s->T, heads);
 	for (int i = 0; i < s->T * s->C; i++)
 		x[i] += output[i];
@@ -400,12 +565,22 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	const struct model_options *o = &m->options;
 	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
 			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
-	double *at = TAKE(double, T), sum = 0;
+	double *at = TAKE(double, T), *distance = TAKE(double, T * T), *scale = TAKE(double, T);
+	double *query = TAKE(double, T), sum = 0;
 	if (!reference_knows(s.encoding->entry))
 		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
 	for (int t = 0; t < T; t++)
 		at[t] = positions ? positions[t] : t;
 	s.positions = at;
+	for (int i = 0; i < T; i++) {
+		scale[i] = query_scale(&s, at[i]);
+		query[i] = query_position(scaling, (int)o->train_length, at, i);
+		for (int j = 0; j <= i; j++)
+			distance[i * T + j] = reference_distance(scaling, (int)o->train_length, T, at, i, j);
+	}
+	s.distance = distance;
+	s.scale = scale;
+	s.query = query;
 	for (int b = 0; b < B; b++) {
 		double *row = sequence_logits(&s, token + b * T);
 		for (int t = 0; t < T; t++) {
@@ -420,5 +595,8 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 		free(row);
 	}
 	free(at);
+	free(distance);
+	free(scale);
+	free(query);
 	return sum;
 }

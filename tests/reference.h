@@ -19,6 +19,9 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 void reference_frequencies(const struct method *scaling, double rope_theta, int D, int train_length, double length,
 			   double *inv_freq, double *attention_factor);
 
+/* The distance at which query i sees key j <= i of a sequence of T under a scaling; NAN where it does not see it. */
+double reference_distance(const struct method *scaling, int train_length, int T, const double *positions, int i, int j);
+
 /* ALiBi's slope of a head; T5's causal bucket of a distance. */
 double reference_slope(bool spread, int head, int H);
 int reference_bucket(int buckets, int max_distance, int distance);

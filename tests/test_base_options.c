@@ -18,9 +18,17 @@ static const struct option ntk_options[] = {
 	{ .name = "file", .kind = OPTION_TEXT, .initial = "" },
 	{ 0 },
 };
+static struct err no_twins(const struct method *first)
+{
+	for (const struct method *m = first->plus; m; m = m->plus)
+		if (m->entry == first->entry)
+			return err_usage("Name it once.", "%s stands twice", first->entry->name);
+	return OK;
+}
+
 static const struct entry entries[] = {
 	{ .name = "none", .help = "as it is" },
-	{ .name = "ntk", .help = "another base", .options = ntk_options },
+	{ .name = "ntk", .help = "another base", .options = ntk_options, .joins = no_twins },
 	{ .name = "ntk_by_parts", .help = "a base for each", .options = ntk_options },
 	{ .name = "nothing", .help = "an empty list", .options = ntk_options + COUNT(ntk_options) - 1 },
 };
@@ -289,6 +297,50 @@ static void sets_options_of_a_method(void **state)
 		      "ntk(factor=2,ramp=pairs,beta_fast=32,block=32,truncate=on,file=)");
 }
 
+static void check_parts(const char *text, const char *label, const char *identity)
+{
+	struct method m, part[METHOD_PARTS];
+	struct text_builder b = { 0 };
+	struct err e = method_parse("scaling", entry_at, text, &m);
+	assert_int_equal(e.code, 0);
+	method_label(&m, &b);
+	assert_string_equal(b.data, label);
+	text_builder_free(&b);
+	b = (struct text_builder){ 0 };
+	int count = method_split(&m, part);
+	struct method again = method_join(part, count);
+	method_identity(&again, &b);
+	assert_string_equal(b.data, identity);
+	/* Kept parts are shared, so that equal methods are equal bytes. */
+	assert_ptr_equal(again.plus, m.plus);
+	text_builder_free(&b);
+}
+
+static void check_refused_parts(const char *text, const char *reason)
+{
+	struct method m;
+	struct err e = method_parse("scaling", entry_at, text, &m);
+	if (e.code != ERR_USAGE || !strstr(e.text, reason))
+		fail_msg("%s: [%d] %s", text, e.code, e.text);
+}
+
+static void methods_join_by_plus(void **state)
+{
+	(void)state;
+	check_parts("ntk + nothing", "ntk+nothing",
+		    "ntk(factor=auto,ramp=pairs,beta_fast=32,block=0,truncate=on,file=)+nothing");
+	/* A plus inside parentheses is a number's. */
+	check_parts("ntk(beta_fast=1e+2)+none+nothing", "ntk(beta_fast=100)+none+nothing",
+		    "ntk(factor=auto,ramp=pairs,beta_fast=100,block=0,truncate=on,file=)+none+nothing");
+	check_refused_parts("none+ntk", "none takes no part after a +");
+	check_refused_parts("ntk+none+ntk", "scaling: ntk stands twice");
+	check_refused_parts("ntk+", "a name is missing");
+	check_refused_parts("+ntk", "a name is missing");
+	check_refused_parts("ntk+ntc", "'ntc' is unknown, did you mean 'ntk'?");
+	check_refused_parts("ntk+none+none+none+none+none+none", "more than 6 parts");
+	check_refused_parts("ntk(+none", "lacks a closing parenthesis");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +351,7 @@ int main(void)
 		cmocka_unit_test(reads_methods),
 		cmocka_unit_test(refuses_methods),
 		cmocka_unit_test(sets_options_of_a_method),
+		cmocka_unit_test(methods_join_by_plus),
 	};
 	return cmocka_run_group_tests_name("base options", tests, NULL, NULL);
 }

@@ -222,6 +222,28 @@ static void test_filler(void **state)
 	sequence_free(&s);
 }
 
+/* The next symbol stands one position ahead of SEP and of each copied symbol; all else is where it was. */
+static void test_coupled(void **state)
+{
+	(void)state;
+	struct method coupled = task_labelled("copy(coupled=on)"), plain = method_default(task_named("copy"));
+	struct sequence s = sequence_new(64, 0x5a), other = sequence_new(64, 0x5a);
+	assert_true(task_placed(&coupled) && !task_placed(&plain));
+	for (uint64_t k = 0; k < 50; k++) {
+		draw(&coupled, 21, STREAM_TRAIN, k, 64, &s);
+		draw(&plain, 21, STREAM_TRAIN, k, 64, &other);
+		struct reading r = read_sequence(&s, 64);
+		for (int t = 0; t < 64; t++) {
+			bool copied = t >= r.separator && t <= r.separator + r.n;
+			double source = r.start + t - r.separator - 1;
+			assert_true(s.position[t] == (copied ? source : t) && other.position[t] == t);
+			assert_true(s.token[t] == other.token[t] && s.target[t] == other.target[t]);
+		}
+	}
+	sequence_free(&s);
+	sequence_free(&other);
+}
+
 static void test_check(void **state)
 {
 	(void)state;
@@ -267,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_are_uniform),
 		cmocka_unit_test(test_solve_by_hand),
 		cmocka_unit_test(test_filler),
+		cmocka_unit_test(test_coupled),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_table),
 	};

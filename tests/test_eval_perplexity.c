@@ -2,6 +2,7 @@
 #include "eval/perplexity.h"
 #include "model/base/blas.h"
 #include "model/base/threads.h"
+#include "model/positions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -23,6 +24,12 @@ static void assert_ok(struct err e)
 		fail_msg("%s", e.text);
 }
 
+static void assert_usage(struct err e, const char *part)
+{
+	if (e.code != ERR_USAGE || (!strstr(e.text, part) && !strstr(e.hint, part)))
+		fail_msg("[%d] %s (%s)", e.code, e.text, e.hint);
+}
+
 static struct method chosen(const char *what, family_at family, const char *text)
 {
 	struct method m;
@@ -40,7 +47,8 @@ struct setup {
 static void setup_open(struct setup *s, const char *encoding, const char *scaling, uint64_t seed)
 {
 	struct model_options o = { .layers = 1, .width = 16, .heads = 2, .hidden = 16, .rms_eps = 1e-5,
-				   .train_length = TRAIN_LENGTH };
+				   .train_length = TRAIN_LENGTH,
+				   .trained_scaling = method_default(scaling_at(0)) };
 	o.encoding = chosen("encoding", position_at, encoding);
 	s->data = (struct data_options){ .task = method_default(task_at(0)) };
 	s->scaling = chosen("scaling", scaling_at, scaling);
@@ -118,6 +126,84 @@ static void test_alone(void **state)
 	(void)state;
 	alone(STREAM_REPORT);
 	alone(STREAM_TUNE);
+}
+
+/* Randomized positions are a matter of (eval_seed, length, sequence): not of how many there are, of the model, or of the
+ * scaling; and they are such as positions_draw says. */
+static void test_randomized(void **state)
+{
+	(void)state;
+	enum { LENGTH = 420, MOST = 500 };
+	struct setup s;
+	setup_open(&s, "rope", "none", 5);
+	s.model.options.positions = POSITIONS_RANDOMIZED;
+	s.model.options.positions_most = MOST;
+	struct eval_result many = evaluate(&s, LENGTH, 41), few = evaluate(&s, LENGTH, 3);
+	for (int i = 0; i < 3; i++)
+		assert_close(many.tally[i * GROUPS + ALL].nll_sum, few.tally[i * GROUPS + ALL].nll_sum, 1e-5);
+	struct numbering n = { .options = &s.model.options, .task = "recall" };
+	double positions[LENGTH];
+	positions_draw(&n, 1, 40, 1, LENGTH, positions);
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, LENGTH, 1, STREAM_REPORT };
+	struct transformer_request request = { .model = &s.model, .B = 1, .T = LENGTH, .positions = positions };
+	struct transformer *t;
+	struct batch b;
+	assert_ok(batch_open(&source, 1, &b));
+	assert_ok(transformer_open(&request, &t));
+	batch_make(&b, 40, 1);
+	assert_close(many.tally[40 * GROUPS + ALL].nll_sum, transformer_forward(t, b.token, b.target, NULL).nll_sum,
+		     1e-5);
+	assert_true(many.reach == MOST);
+	transformer_close(t);
+	batch_close(&b);
+	eval_result_free(&many);
+	eval_result_free(&few);
+
+	struct eval_request refused = request_of(&s, MOST + 1, 3);
+	assert_usage(eval_check(&refused), "positions_most");
+	s.scaling = chosen("scaling", scaling_at, "yarn");
+	refused = request_of(&s, LENGTH, 3);
+	assert_usage(eval_check(&refused), "differs from sequence to sequence");
+	s.scaling = chosen("scaling", scaling_at, "yarn(factor=4)");
+	refused = request_of(&s, LENGTH, 3);
+	assert_ok(eval_check(&refused));
+	model_close(&s.model);
+}
+
+/* Coupled ones are the task's. */
+static void test_coupled(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "rope", "none", 5);
+	model_close(&s.model);
+	s.data.task = chosen("task", task_at, "copy(coupled=on)");
+	struct model_options o = s.model.options;
+	o.positions = POSITIONS_TASK;
+	assert_ok(model_open(&o, task_of(&s.data.task)->vocabulary(&s.data.task), &s.model));
+	layout_initialise(&s.model.layout, 5, s.model.value);
+	struct eval_request request = request_of(&s, 48, 4);
+	struct eval_result r;
+	assert_ok(eval_run(&request, NULL, NULL, &r));
+	struct batch_source source = { &s.data.task, TRAIN_LENGTH, 48, 1, STREAM_REPORT };
+	struct batch b;
+	assert_ok(batch_open(&source, 1, &b));
+	for (int i = 0; i < 4; i++) {
+		struct transformer *t;
+		batch_make(&b, (uint64_t)i, 1);
+		struct transformer_request one = { .model = &s.model, .B = 1, .T = 48, .positions = b.position };
+		assert_ok(transformer_open(&one, &t));
+		assert_close(r.tally[(i + 1) * r.groups - 1].nll_sum,
+			     transformer_forward(t, b.token, b.target, NULL).nll_sum, 1e-5);
+		transformer_close(t);
+	}
+	batch_close(&b);
+	eval_result_free(&r);
+	s.model.options.encoding = chosen("encoding", position_at, "alibi");
+	assert_usage(eval_check(&request), "alibi does not take");
+	s.model.options.positions = POSITIONS_CONSECUTIVE;
+	assert_usage(eval_check(&request), "--positions=task");
+	model_close(&s.model);
 }
 
 static void assert_sum(const struct eval_tally *whole, const struct eval_tally *a, const struct eval_tally *b)
@@ -397,6 +483,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_randomized),
+		cmocka_unit_test(test_coupled),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_accuracy),
 		cmocka_unit_test(test_threads),

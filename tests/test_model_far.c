@@ -100,6 +100,9 @@ static void test_shift(void **state)
 	check_shift("t5", 0);
 	check_shift("alibi", 0);
 	check_shift("rope", CLOSE);
+	check_shift("shaw", 0);
+	check_shift("transformer_xl", 0);
+	check_shift("deberta", 0);
 }
 
 static const struct report_column *column_of(const struct report *r, const char *table, const char *name, int *rows)

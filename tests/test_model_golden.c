@@ -91,6 +91,7 @@ static const struct small {
 	{ "sinusoidal", "sinusoidal(scale=1)", NULL },
 	{ "learned", "learned", "pos_emb.weight" },
 	{ "t5", "t5(buckets=8,max_distance=16)", "t5.table" },
+	{ "t5_per_layer", "t5(buckets=8,max_distance=16,per_layer=on)", NULL },
 	{ "alibi", "alibi", NULL },
 	{ "rope", "rope(theta=10000)", NULL },
 };
@@ -178,8 +179,16 @@ static size_t compare(const struct small_case *c, const struct tensor *golden, c
 
 static const struct tensor *golden_gradient(const struct small_case *c, const struct parameter *p)
 {
-	bool table = !strcmp(p->name, "model.position.table");
-	const struct tensor *t = must_find(&c->golden, "grad.%s", table ? c->small->table : p->name);
+	const char *name = p->name;
+	char table[64];
+	int layer, end = 0;
+	if (!strcmp(name, "model.position.table"))
+		name = c->small->table;
+	else if (sscanf(name, "model.layers.%d.self_attn.position.table%n", &layer, &end) == 1 && end) {
+		snprintf(table, sizeof table, "t5.layers.%d.table", layer);
+		name = table;
+	}
+	const struct tensor *t = must_find(&c->golden, "grad.%s", name);
 	assert_int_equal(t->rank, p->rows ? 2 : 1);
 	assert_int_equal(t->shape[t->rank - 1], p->columns);
 	assert_int_equal(tensor_items(t), p->size);
@@ -375,6 +384,9 @@ static void test_trained_rope(void **state)
 		{ "parts:1:4", "ntk_by_parts(ramp=rotations,beta_slow=1,beta_fast=4)" },
 		{ "yarn:1:4", "yarn(ramp=rotations,beta_slow=1,beta_fast=4)" },
 		{ "yarn:1:32", "yarn(ramp=rotations,beta_slow=1,beta_fast=32)" },
+		{ "logn", "logn" },
+		{ "rerope", "rerope" },
+		{ "selfext", "self_extend" },
 	};
 	(void)state;
 	check_trained("rope", "rope(theta=500)", scaled, COUNT(scaled));
@@ -382,7 +394,7 @@ static void test_trained_rope(void **state)
 
 static void test_trained_alibi(void **state)
 {
-	static const struct scaled scaled[] = { { "none", "none" } };
+	static const struct scaled scaled[] = { { "none", "none" }, { "logn", "logn" } };
 	(void)state;
 	check_trained("alibi", "alibi(slopes=spread)", scaled, COUNT(scaled));
 }

@@ -87,13 +87,41 @@ static void test_tiles_of_keys(void **state)
 static void test_options_of_encodings(void **state)
 {
 	static const char *const label[] = { "t5(buckets=5,max_distance=40)", "sinusoidal(scale=0.5)",
-					     "rope(theta=10000)" };
+					     "rope(theta=10000)", "rope(rotary_dim=6,layout=half)",
+					     "rope(p_rope=0.5,learned=on)", "rope(nope_every=2,learned=tempered)",
+					     "rope(rotary_dim=10,p_rope=0.7,layout=half,learned=tempered)" };
 	struct method none = method_default(scaling_at(0));
 	(void)state;
 	for (size_t i = 0; i < sizeof label / sizeof label[0]; i++) {
 		struct model_options o = small_options(label[i]);
 		check_case(&o, &none, 2, 41, NULL, label[i]);
 	}
+}
+
+/* Scalable softmax: over borders of blocks of queries and of keys, with rows that are not scored, beside a hook for
+ * logits, with zones and queries scaled twice. */
+static void test_scalable_softmax(void **state)
+{
+	static const struct {
+		const char *encoding, *scaling;
+		int T;
+	} cases[] = { { "nope", "none", 9 },		    { "rope", "none", 100 },
+		      { "alibi", "none", 70 },		    { "rope", "dynamic(block=24)", 50 },
+		      { "rope(learned=tempered)", "none", 70 }, { "rope(nope_every=2,layout=half)", "yarn", 70 } };
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct model_options o = small_options(cases[i].encoding);
+		struct method scaling = scaling_named(cases[i].scaling);
+		o.ssmax = 1;
+		check_case(&o, &scaling, 2, cases[i].T, NULL, "ssmax");
+	}
+	struct model_options o = sized_options("rope", 4, 1);
+	struct method clipped = method_default(&throwaway_clipped.entry), none = scaling_named("none");
+	o.ssmax = 1;
+	o.layers = 1;
+	o.hidden = 0;
+	check_case(&o, &none, 1, TILE_COLUMNS + 3, NULL, "ssmax, two tiles");
+	check_case(&o, &clipped, 2, 40, NULL, "ssmax, two zones");
 }
 
 static void test_scalings_with_several_zones(void **state)
@@ -171,7 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding_at_the_trained_length),
 		cmocka_unit_test(test_throwaway_encodings), cmocka_unit_test(test_tiles_of_keys),
-		cmocka_unit_test(test_options_of_encodings),
+		cmocka_unit_test(test_options_of_encodings), cmocka_unit_test(test_scalable_softmax),
 		cmocka_unit_test(test_scalings_with_several_zones),
 		cmocka_unit_test(test_throwaway_encodings_in_a_window),
 		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),

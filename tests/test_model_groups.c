@@ -21,17 +21,18 @@ struct shape {
 	int B, T, width, heads, layers, hidden;
 	bool tied;
 	int groups, chunks; /* that come of it */
+	bool ssmax;
 };
 
 static const struct shape shapes[] = {
-	{ 5, 20, 16, 2, 2, 24, true, 2, 2 },   /* groups of three sequences and of two */
-	{ 7, 31, 32, 1, 2, 16, false, 4, 4 },  /* of two and of one */
-	{ 1, 70, 16, 2, 2, 16, false, 1, 2 },  /* one sequence of two chunks */
-	{ 2, 300, 16, 1, 1, 0, false, 2, 8 },  /* one layer without an MLP; the last chunk of a sequence is short */
-	{ 1, 1, 16, 1, 1, 0, true, 1, 1 },
+	{ 5, 20, 16, 2, 2, 24, true, 2, 2, false },   /* groups of three sequences and of two */
+	{ 7, 31, 32, 1, 2, 16, false, 4, 4, false },  /* of two and of one */
+	{ 1, 70, 16, 2, 2, 16, false, 1, 2, false },  /* one sequence of two chunks */
+	{ 2, 300, 16, 1, 1, 0, false, 2, 8, false },  /* one layer without an MLP; the last chunk of a sequence is short */
+	{ 1, 1, 16, 1, 1, 0, true, 1, 1, false },
 };
 /* Sequences of more than two of the greatest chunks. */
-static const struct shape longest = { 4, 520, 8, 1, 2, 8, true, 4, 12 };
+static const struct shape longest = { 4, 520, 8, 1, 2, 8, true, 4, 12, false };
 
 static struct model_options options_of(const struct shape *s, const struct method *encoding)
 {
@@ -40,6 +41,7 @@ static struct model_options options_of(const struct shape *s, const struct metho
 	o.layers = s->layers;
 	o.hidden = s->hidden;
 	o.tied = s->tied;
+	o.ssmax = s->ssmax;
 	return o;
 }
 
@@ -131,6 +133,14 @@ static void run(const struct shape *s, const struct method *encoding, enum score
 	case_close(&c);
 }
 
+/* Then layers differ in their angles, and groups do not go alone. */
+static bool learns_frequencies(const struct shape *s, const struct method *encoding)
+{
+	struct model_options o = options_of(s, encoding);
+	struct place p = place_of(&o);
+	return p.position->prepares_inv_freq && p.position->prepares_inv_freq(&p);
+}
+
 /* With one thread groups go alone, with more than there are groups threads share the layers; both are met. */
 static void check_shape(const struct shape *s, const struct method *encoding, enum scored which)
 {
@@ -144,7 +154,7 @@ static void check_shape(const struct shape *s, const struct method *encoding, en
 		ways[alone]++;
 	}
 	if (threads_openmp())
-		assert_true(ways[false] > 0 && (ways[true] > 0 || position_of(encoding)->prepares_inv_freq));
+		assert_true(ways[false] > 0 && (ways[true] > 0 || learns_frequencies(s, encoding)));
 	result_free(&r);
 }
 
@@ -186,6 +196,21 @@ static void test_every_choice_of_rows(void **state)
 		}
 	struct model_options o = small_options("rope");
 	check_shape(&longest, &o.encoding, LATE);
+}
+
+/* Layers that differ in their angles, and parameters beside the encoding's. */
+static void test_options(void **state)
+{
+	static const char *const labels[] = { "rope(layout=half,nope_every=2)", "rope(learned=tempered)", "alibi" };
+	(void)state;
+	for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+		for (size_t k = 0; k < 4; k++) {
+			struct model_options o = small_options(labels[i]);
+			struct shape s = shapes[k];
+			s.ssmax = (i + k) % 2 == 0;
+			check_shape(&s, &o.encoding, (enum scored)((i + k) % SCORED));
+			check_losses(&s, &o.encoding, (enum scored)((i + k) % SCORED));
+		}
 }
 
 /* Without gradients layers share buffers, in which the gathered rows of a group would stand where another group's are.
@@ -256,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding),
 		cmocka_unit_test(test_every_choice_of_rows),
+		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_groups_keep_to_their_own),
 		cmocka_unit_test(test_one_backward_pass_a_forward_pass),
 	};

@@ -161,6 +161,10 @@ static void test_shifts(void **state)
 	assert_true(change_under_shift("t5", "none", 1000) == 0);
 	assert_true(change_under_shift("alibi", "none", 1024) == 0);
 	assert_below(change_under_shift("rope", "none", 1000), same);
+	assert_below(change_under_shift("rope(layout=half)", "none", 1000), same);
+	assert_below(change_under_shift("rope(rotary_dim=6)", "none", 1000), same);
+	assert_below(change_under_shift("rope(p_rope=0.5,nope_every=2)", "none", 1000), same);
+	assert_below(change_under_shift("rope(learned=tempered)", "none", 1000), same);
 	assert_below(change_under_shift("rope", "linear(factor=4)", 1000), same);
 	assert_below(change_under_shift("rope", "yarn(factor=4)", 1000), same);
 	assert_true(change_under_shift("sinusoidal", "none", 1000) > 0.1);

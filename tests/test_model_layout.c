@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
@@ -294,6 +295,30 @@ static void test_initial(void **state)
 		}
 }
 
+/* Moments of U(0, 1) within five of their standard errors; a constant is the constant. */
+static void test_uniform_and_constant(void **state)
+{
+	enum { N = 10000 };
+	struct layout l = { 0 };
+	double sum = 0, square = 0;
+	(void)state;
+	layout_add(&l, INIT_UNIFORM, 2, false, 100, N / 100, "model.position.p");
+	layout_add(&l, INIT_CONSTANT, 0.1, false, 0, 3, "model.position.c");
+	real *value = TAKE(real, l.size);
+	layout_initialise(&l, 101, value);
+	for (int i = 0; i < N; i++) {
+		double u = (double)value[i] / 2;
+		assert_true(u > 0 && u < 1);
+		sum += u, square += u * u;
+	}
+	assert_close(sum / N, 0.5, 5 * sqrt(1.0 / 12 / N));
+	assert_close(square / N, 1.0 / 3, 5 * sqrt(4.0 / 45 / N));
+	for (int i = 0; i < 3; i++)
+		assert_true(value[N + i] == (real)0.1);
+	free(value);
+	layout_free(&l);
+}
+
 static struct model initialised(const struct model_options *o, uint64_t seed)
 {
 	struct model m;
@@ -311,7 +336,7 @@ static void test_seeds(void **state)
 	for (int i = 0; i < layout_count(&a.layout); i++) {
 		const struct parameter *p = &a.layout.parameter[i];
 		bool equal = !memcmp(a.value + p->offset, other.value + p->offset, p->size * sizeof(real));
-		assert_int_equal(equal, p->initialiser != INIT_NORMAL);
+		assert_int_equal(equal, !initialiser_random(p->initialiser));
 	}
 	/* No two tensors of a model share their numbers. */
 	const struct layer_layout *first = &a.layout.layer[0], *second = &a.layout.layer[1];
@@ -421,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_decay),
 		cmocka_unit_test(test_initial),
+		cmocka_unit_test(test_uniform_and_constant),
 		cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_added_tensor),
 		cmocka_unit_test(test_untrained_loss),

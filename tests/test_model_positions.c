@@ -33,32 +33,63 @@ static real *vectors(const struct model_options *o, const real *table, int T, co
 	return vector;
 }
 
+/* One layout of a golden case; returns how many numbers were compared. */
+static int check_layout(const json_t *settings, const json_t *wanted, const char *layout, double scale)
+{
+	const json_t *rows = json_object_get(settings, "rows");
+	int T = (int)json_array_size(wanted), C = (int)json_number(settings, "d_model");
+	double positions[16];
+	char label[96];
+	snprintf(label, sizeof label, "sinusoidal(layout=%s,scale=%.17g)", layout, scale);
+	struct model_options o = sized_options(label, C, 2);
+	assert_true(T <= 16);
+	for (int t = 0; t < T; t++)
+		positions[t] = rows ? json_at(rows, (size_t)t) : t;
+	real *found = vectors(&o, NULL, T, positions);
+	for (int n = 0; n < T * C; n++)
+		assert_close(found[n], json_at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) * scale,
+			     fmax(ROUNDING, 1e-12)); /* the largest angle is 2048 */
+	free(found);
+	return T * C;
+}
+
 static void sinusoidal_golden(void **state)
 {
+	static const char *const layout[][2] = { { "interleaved_paper", "interleaved" },
+						 { "concatenated_paper_frequencies", "concatenated" },
+						 { "t2t_fairseq_variant", "tensor2tensor" } };
+	int checked[3] = { 0 };
 	(void)state;
 	json_t *root = golden_json("sinusoidal");
-	int checked = 0;
-	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++) {
-		const json_t *s = golden_part(root, i, "settings"), *rows = json_object_get(s, "rows");
-		const json_t *wanted = json_object_get(golden_part(root, i, "expected"), "interleaved_paper");
-		int T = (int)json_array_size(wanted), C = (int)json_number(s, "d_model");
-		double positions[16];
-		assert_true(T <= 16);
-		for (int t = 0; t < T; t++)
-			positions[t] = rows ? json_at(rows, (size_t)t) : t;
-		for (int scaled = 0; scaled < 2; scaled++) {
-			struct model_options o = sized_options(scaled ? "sinusoidal" : "sinusoidal(scale=1)", C, 2);
-			real *found = vectors(&o, NULL, T, positions);
-			for (int n = 0; n < T * C; n++, checked++)
-				assert_close(found[n],
-					     json_at(json_array_get(wanted, (size_t)(n / C)), (size_t)(n % C)) *
-						     (scaled ? sqrt(2) : 1),
-					     fmax(ROUNDING, 1e-12)); /* the largest angle is 2048 */
-			free(found);
+	for (size_t i = 0; i < json_array_size(json_object_get(root, "cases")); i++)
+		for (int l = 0; l < 3; l++) {
+			const json_t *s = golden_part(root, i, "settings");
+			const json_t *wanted = json_object_get(golden_part(root, i, "expected"), layout[l][0]);
+			for (int scaled = 0; scaled < 2 && wanted; scaled++)
+				checked[l] += check_layout(s, wanted, layout[l][1], scaled ? sqrt(2) : 1);
 		}
-	}
-	assert_int_equal(checked, 2 * (9 * 8 + 4 * 32 + 5 * 8));
+	assert_int_equal(checked[0], 2 * (9 * 8 + 4 * 32 + 5 * 8));
+	assert_int_equal(checked[1], 2 * (9 * 8 + 4 * 32));
+	assert_int_equal(checked[2], 2 * (9 * 8 + 4 * 32));
 	json_decref(root);
+}
+
+/* tensor2tensor: with one pair the frequency is 1, and an odd width ends in a column of zeros. */
+static void sinusoidal_of_small_widths(void **state)
+{
+	static const double two[] = { 0.9092974268256817, -0.4161468365471424 },
+			    five[] = { 0.9092974268256817, 2e-4 - 8e-12 / 6, -0.4161468365471424, 1 - 2e-8, 0 };
+	(void)state;
+	struct model_options o = sized_options("sinusoidal(layout=tensor2tensor,scale=1)", 2, 1);
+	real *found = vectors(&o, NULL, 1, &(double){ 2 });
+	for (int c = 0; c < 2; c++)
+		assert_close(found[c], two[c], ROUNDING);
+	free(found);
+	o = sized_options("sinusoidal(layout=tensor2tensor,scale=1)", 5, 1);
+	found = vectors(&o, NULL, 1, &(double){ 2 });
+	for (int c = 0; c < 5; c++)
+		assert_close(found[c], five[c], ROUNDING);
+	free(found);
 }
 
 static void sinusoidal_by_hand(void **state)
@@ -442,6 +473,14 @@ static void hooks_come_in_pairs(void **state)
 	p = *named("t5");
 	p.prepare_back = NULL;
 	assert_true(is_bug(&p));
+	p = *named("fox");
+	assert_false(is_bug(&p));
+	p.gates_ready_back = NULL;
+	assert_true(is_bug(&p));
+	p = *named("xpos");
+	assert_false(is_bug(&p));
+	p.centred = false;
+	assert_true(is_bug(&p));
 	p = *named("nope");
 	p.carry_reals = 1;
 	assert_true(is_bug(&p));
@@ -451,6 +490,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sinusoidal_golden),
+		cmocka_unit_test(sinusoidal_of_small_widths),
 		cmocka_unit_test(sinusoidal_by_hand),
 		cmocka_unit_test(learned_golden),
 		cmocka_unit_test(learned_refuses_what_is_past_its_table),

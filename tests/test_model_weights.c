@@ -107,6 +107,7 @@ static void test_round_trip(void **state)
 	static const char *const encodings[] = {
 		"nope", "sinusoidal(scale=0.7)", "learned(overflow=clamp)", "t5(max_distance=9,buckets=6)",
 		"alibi(slopes=spread)", "rope(theta=123.456)",
+		"rope(layout=half,rotary_dim=6,p_rope=0.4,learned=tempered,nope_every=2,dropped=on)",
 	};
 	(void)state;
 	for (int i = 0; i < COUNT(encodings); i++)
@@ -116,6 +117,7 @@ static void test_round_trip(void **state)
 			options.hidden = shape & 2 ? 0 : 24;
 			options.rms_eps = 1.0 / 3e5;
 			options.train_length = 13;
+			options.ssmax = shape == 3;
 			check_round_trip(&options);
 		}
 }
@@ -154,14 +156,15 @@ static void test_file(void **state)
 	snprintf(sum, sizeof sum, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 	assert_true(weights_ours(&file));
 	assert_string_equal(safetensors_metadata(&file, "format"), "ropewalk-1");
-	assert_string_equal(safetensors_metadata(&file, "rope_layout"), "adjacent");
+	assert_string_equal(safetensors_metadata(&file, "rope_layout"), "interleaved");
 	assert_string_equal(safetensors_metadata(&file, "vocabulary"), "23");
 	assert_string_equal(safetensors_metadata(&file, "xxh3_128"), sum);
 	assert_string_equal(safetensors_metadata(&file, "task"), "recall(pairs=8)");
 	assert_string_equal(safetensors_metadata(&file, "steps"), "1500");
 	assert_string_equal(safetensors_metadata(&file, "options"),
-			    "{\"encoding\":\"t5(buckets=6,max_distance=32)\",\"heads\":\"2\",\"hidden\":\"24\","
-			    "\"layers\":\"2\",\"rms_eps\":\"1e-05\",\"ssmax\":\"off\",\"tied\":\"off\",\"train_length\":\"16\","
+			    "{\"encoding\":\"t5(buckets=6,max_distance=32,per_layer=off)\",\"heads\":\"2\","
+			    "\"hidden\":\"24\",\"layers\":\"2\",\"rms_eps\":\"1e-05\",\"ssmax\":\"off\","
+			    "\"tied\":\"off\",\"train_length\":\"16\","
 			    "\"width\":\"32\"}");
 	assert_int_equal(file.count, layout_count(&m.layout));
 	for (int i = 0; i < file.count; i++) {

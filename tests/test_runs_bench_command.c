@@ -45,9 +45,9 @@ static void test_json(void **state)
 		"training_resident_bytes", "peak_resident_bytes", "evaluation.tokens", "evaluation.lengths.1.multiple",
 		"evaluation.lengths.1.length", "evaluation.lengths.1.sequences",
 		"evaluation.lengths.1.ns_per_token_best", "evaluation.lengths.1.ns_per_token_median",
-		"evaluation.lengths.1.gflops_median", "encodings.1.over_first", "encodings.1.step.best_ms",
+		"evaluation.lengths.1.gflops_median", "encodings.1.over_own", "encodings.1.step.best_ms",
 		"attention.length", "attention.head_dim", "attention.flop", "attention.product.gflops_best",
-		"attention.heads.1.forward.gflops_best", "attention.heads.1.over_first", NULL,
+		"attention.heads.1.forward.gflops_best", "attention.heads.1.over_own", NULL,
 	};
 	static const char *const threaded[] = { "one_thread.best_ms", "speedup_threads", "speedup_threads_best", NULL };
 	char *file;

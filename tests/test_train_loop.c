@@ -304,9 +304,11 @@ static void test_no_allocation(void **state)
 	void *volatile kept = malloc(1);
 	free(kept);
 	assert_int_equal(allocations, before + 1);
-	for (int threads = 1; threads <= 2; threads++) {
+	for (int i = 0; i < 5; i++) {
 		struct setup s = small();
-		int count[2];
+		int count[2], threads = 1 + (i & 1);
+		s.train.length_least = i == 2 ? 30 : 0;
+		s.model.positions = i > 2 ? i - 2 : 0;
 		struct train_hooks hooks = { .step = count_on_step, .data = count };
 		struct model m;
 		threads_start(threads);

@@ -78,6 +78,5 @@ struct err checkpoint_read(struct training *t, const struct safetensors *file, c
 	TRY(err_at(weights_format_options(file, CHECKPOINT_FORMAT, &options, &V), "%s", path));
 	TRY(err_at(read_step(&s, file, &step), "%s", path));
 	TRY(read_values(&s, file, path));
-	*s.step = step;
-	return OK;
+	return training_continue(t, step);
 }

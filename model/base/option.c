@@ -160,7 +160,7 @@ struct err option_parse(const struct option *o, const char *text, union option_v
 		return parse_choice(o, shown, &out->integer);
 	case OPTION_TEXT:
 		out->text = text;
-		return OK;
+		return o->load ? err_at(o->load(text, &out->text), "%s", o->name) : OK;
 	case OPTION_METHOD:
 		break;
 	}

@@ -42,6 +42,9 @@ struct option {
 	bool shared;         /* a method's option that keeps its bare name as a flag (--factor, not --ntk-factor) */
 	size_t offset;       /* of the field in its folder's struct; unused for a method's own options */
 	family_at family;    /* OPTION_METHOD only */
+	/* OPTION_TEXT of a method: takes in the file that the text names when it is parsed. *out stays as long as the
+	 * program runs and says what was read, so that another content is another label. NULL: it is the text alone. */
+	struct err (*load)(const char *text, const char **out);
 };
 
 struct method;

@@ -12,7 +12,9 @@ enum stream {
 	STREAM_TUNE = 2,   /* anything that chooses an option */
 	STREAM_REPORT = 3, /* what tables show */
 	STREAM_INIT = 4,   /* initial weights */
-	STREAM_SAMPLE = 5, /* tokens drawn from a model */
+	STREAM_LENGTH = 5,   /* lengths of training batches */
+	STREAM_POSITION = 6, /* positions of tokens */
+	STREAM_SAMPLE = 7,   /* tokens drawn from a model */
 };
 
 /* One application of the cipher: 10 rounds. */

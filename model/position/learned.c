@@ -49,9 +49,9 @@ struct rows {
 
 static struct rows rows_of(const struct place *p, int t)
 {
-	double last = p->train_length - 1, position = p->positions[t], largest = p->positions[p->T - 1];
-	if (largest > last && overflow(p) == INTERPOLATE)
-		position *= last / largest;
+	double last = p->train_length - 1, position = p->positions[t];
+	if (overflow(p) == INTERPOLATE)
+		position *= fmin(1, last / (place_length(p, p->T) - 1));
 	if (position > last)
 		position = last;
 	struct rows r = { .lower = (int)floor(position) };
@@ -153,6 +153,7 @@ static struct err inspect(const struct inspection *in, struct report *to)
 const struct position position_learned = {
 	.entry = { .name = "learned", .help = "a learned vector a position, added to the token embedding",
 		   .paper = "Gehring et al. 2017, 1705.03122, section 3.1", .options = options },
+	.any_order = true,
 	.reach = reach,
 	.declare = declare,
 	.inspect = inspect,

@@ -12,5 +12,6 @@ static struct err inspect(const struct inspection *in, struct report *to)
 const struct position position_nope = {
 	.entry = { .name = "nope", .help = "none: order is known from the causal mask alone",
 		   .paper = "Haviv et al. 2022, 2203.16634; Kazemnejad et al. 2023, 2305.19466" },
+	.any_order = true,
 	.inspect = inspect,
 };

@@ -55,23 +55,41 @@ static void dynamic_frequencies(const struct scaling_request *r, double *inv_fre
 	ntk_by(r, dynamic_ratio(r), inv_freq, attention_factor);
 }
 
-static void dynamic_zones(const struct zones_request *q, struct arena *a, struct zones *out)
-{
-	zones_by_blocks(q, q->own->value[BLOCK].integer, a, out);
-}
-
-static bool dynamic_zoned(const struct method *own)
-{
-	return own->value[BLOCK].integer > 0;
-}
-
 const struct scaling scaling_dynamic = {
 	.entry = { .name = "dynamic", .help = "ntk by the length reached so far",
 		   .paper = "emozilla 2023; Peng et al. 2023, 2309.00071, section 3.3", .options = dynamic_options,
 		   .joins = scaling_joins },
 	.check = ntk_check,
 	.frequencies = dynamic_frequencies,
-	.zones = dynamic_zones,
-	.zoned = dynamic_zoned,
+	.zones = zones_by_block_option,
+	.zoned = has_block,
 	.ratio = dynamic_ratio,
+};
+
+/* Qwen's steps (Qwen 2023, modeling_qwen.py): ntk by max(1, 2^ceil(log2(length / train_length) + 1) - 1), which is 1
+ * within training and then 3, 7, 15 ... up to 2, 4, 8 times its length. */
+enum { STEPS_BLOCK };
+static const struct option steps_options[] = { [STEPS_BLOCK] = BLOCK_OPTION, { 0 } };
+
+static double steps_ratio(const struct scaling_request *r)
+{
+	int power;
+	/* length / train_length = part 2^power, 0.5 <= part < 1: a logarithm could round up at a power of two. */
+	double part = frexp(r->length / r->train_length, &power);
+	return fmax(1, exp2((part > 0.5 ? power : power - 1) + 1) - 1);
+}
+
+static void steps_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
+{
+	ntk_by(r, steps_ratio(r), inv_freq, attention_factor);
+}
+
+const struct scaling scaling_dynamic_qwen = {
+	.entry = { .name = "dynamic_qwen", .help = "ntk by a ratio that grows with the length in steps: 1, 3, 7",
+		   .paper = "Qwen 2023, modeling_qwen.py", .options = steps_options, .joins = scaling_joins },
+	.check = ntk_check,
+	.frequencies = steps_frequencies,
+	.zones = zones_by_block_option,
+	.zoned = has_block,
+	.ratio = steps_ratio,
 };

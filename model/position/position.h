@@ -44,9 +44,11 @@ struct prepared {
 /* Rows of one head's queries or keys to rotate. */
 enum side { SIDE_QUERY, SIDE_KEY };
 struct rotation {
+	const struct place *place;
 	int rows, D, head;
 	int F; /* pairs, the first 2 F of a row's D reals in some order; the rest are copied */
 	enum side side;
+	bool half; /* pairs are (m, m + F), not (2m, 2m + 1) */
 	const double *positions; /* [rows] under the zone's map */
 	double centre;           /* of a `centred` encoding: position of the middle of the query block */
 	const double *inv_freq;  /* [F] of the zone */
@@ -70,6 +72,8 @@ struct tile {
 	int rows, columns, head, D;
 	const int *low, *high;                          /* [rows] */
 	const double *query_positions, *key_positions;  /* [rows], [columns], under the zone's maps */
+	const double *query_alone;                      /* [rows] for what goes by the query's position itself; NULL:
+							   query_positions */
 	const real *q, *k;                              /* [rows][D], [columns][D], after `rotate` */
 	int q_stride, k_stride;
 	const real *query_gate, *key_gate;              /* [rows][gate_reals], [columns][gate_reals] of this head */
@@ -105,6 +109,8 @@ struct position {
 	void (*declare)(const struct model_options *options, struct layout *l, int layer);
 	/* Projects the parameters back into their domain after an update. */
 	void (*constrain)(const struct place *p, real *shared, real *layer);
+	/* For checks by differences: moves them to where the loss has no kink within a step. May be NULL. */
+	void (*avoid_kinks)(const struct place *p, real *shared, real *layer);
 
 	/* Adds its numbers to a report (inspection.h). May be NULL: no more is shown than its name and options. */
 	struct err (*inspect)(const struct inspection *in, struct report *to);
@@ -131,12 +137,19 @@ struct position {
 	void (*gate)(const struct place *p, struct place_parameters own, int rows, const real *x, real *gate);
 	void (*gate_back)(const struct place *p, struct place_parameters own, int rows, const real *x, const real *gate,
 			  const real *d_gate, real *d_x, struct place_gradients to);
+	/* Once all gates of a sequence are made, for each head: completes its gates [T][gate_reals], `stride` apart, by
+	 * what goes along the sequence (sums). Backward, when all tiles have added to d_gate: completes that, for
+	 * gate_back. May be NULL. */
+	void (*gates_ready)(const struct place *p, real *gate, int stride);
+	void (*gates_ready_back)(const struct place *p, const real *gate, real *d_gate, int stride);
 
 	/* Base of its fixed inverse frequencies; such an encoding takes RoPE scalings (scaling.h). NULL: takes none. */
 	double (*rope_theta)(const struct place *p);
 
 	/* How much of head_dim it rotates, for such encodings an even number; NULL: all. */
 	int (*rotary_dim)(const struct place *p);
+	/* Are its pairs (m, m + F), and not (2m, 2m + 1)? NULL: no. */
+	bool (*half_layout)(const struct place *p);
 	/* Changes the frequencies [rotary_dim / 2] last, after any scaling. May be NULL. */
 	void (*limit_inv_freq)(const struct place *p, double *inv_freq);
 	/* Does it rotate this layer? NULL: all of them. */
@@ -144,7 +157,9 @@ struct position {
 
 	/* Rows of q or k [rows][D], `from_stride` apart, to `to` [rows][D]. Backward: d_to -> adds to d_from. */
 	bool centred; /* it needs `centre`, as powers of absolute positions overflow: keys are rotated for each query
-			 block */
+			 block, */
+	double (*centred_span)(const struct place *p); /* and blocks are cut so that their positions span no more; NULL:
+							  anything */
 	void (*rotate)(const struct rotation *r, const real *from, int from_stride, real *to);
 	void (*rotate_back)(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 			    int d_from_stride, struct rotation_gradient g);

@@ -3,10 +3,11 @@
 
 #include "model/position/position.h"
 
-/* The rotation of adjacent pairs (2m, 2m+1), for encodings built on it:
- * (x, y) -> a (x cos - y sin, x sin + y cos), angle = position inv_freq[m], a the attention factor
- * (Su et al. 2021, 2104.09864, equation 34). Backward adds to d_from, and to the gradients of inv_freq and of the
- * attention factor where those are wanted. */
+/* The rotation of pairs, for encodings built on it: (x, y) -> a (x cos - y sin, x sin + y cos), angle = position
+ * inv_freq[m], a the attention factor (Su et al. 2021, 2104.09864, equation 34). The pairs are (2m, 2m+1), or with
+ * r->half (m, m+F); what is behind the 2 F first components is copied. Rows x_half = x[P], P = 0, 2, 4 .. 1, 3, 5 ..,
+ * turned in halves are x turned and then permuted. Backward adds to d_from, and to the gradients of inv_freq and of
+ * the attention factor where those are wanted. */
 void rope_rotate(const struct rotation *r, const real *from, int from_stride, real *to);
 void rope_rotate_back(const struct rotation *r, const real *from, int from_stride, const real *d_to, real *d_from,
 		      int d_from_stride, struct rotation_gradient g);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Arrays of F, one number a pair. */
 struct pairs {
@@ -12,7 +13,7 @@ struct pairs {
 
 static struct err add_columns(const struct inspection *in, struct report *to, struct pairs *a)
 {
-	report_table(to, NULL, "pair", in->place->D / 2);
+	report_table(to, NULL, "pair", place_pairs(in->place));
 	TRY(report_column(to, "trained_wavelengths", "wavelength", 0, &a->trained_wavelength));
 	TRY(report_column(to, "rotations", "rotations", 0, &a->rotations));
 	TRY(report_column(to, "trained_inv_freq", "trained inv_freq", 0, &a->trained));
@@ -31,7 +32,9 @@ static struct err add_columns(const struct inspection *in, struct report *to, st
 static bool meet(double trained, double angle, double step, char word[REPORT_WORD])
 {
 	bool round = trained >= 2 * M_PI, new = !round && angle - trained > step * (1 - 1e-9);
-	if (round)
+	if (step == 0)
+		snprintf(word, REPORT_WORD, "still");
+	else if (round)
 		snprintf(word, REPORT_WORD, "seen");
 	else if (new)
 		snprintf(word, REPORT_WORD, "new %.3g", trained > 0 ? angle / trained : angle);
@@ -40,15 +43,18 @@ static bool meet(double trained, double angle, double step, char word[REPORT_WOR
 	return new;
 }
 
-/* How many pairs were left as they are, divided by the whole factor, or something between; and meet new angles. */
+/* How many pairs were left as they are, divided by the whole factor, or something between; never turn; and meet new
+ * angles. */
 struct counts {
-	int kept, between, interpolated, new;
+	int kept, between, interpolated, still, new;
 };
 
 static void count(struct counts *n, double ratio, double factor)
 {
 	const double rounding = 1e-9;
-	if (fabs(ratio - 1) < rounding)
+	if (isnan(ratio)) /* 0 / 0 */
+		n->still++;
+	else if (fabs(ratio - 1) < rounding)
 		n->kept++;
 	else if (fabs(ratio * factor - 1) < rounding)
 		n->interpolated++;
@@ -56,23 +62,79 @@ static void count(struct counts *n, double ratio, double factor)
 		n->between++;
 }
 
+static bool learns(const struct place *p)
+{
+	return p->position->prepares_inv_freq && p->position->prepares_inv_freq(p);
+}
+
+/* Those of training: of a model that learned them the ones it has now. */
+static void trained_inv_freq(const struct inspection *in, double *inv_freq)
+{
+	const struct place *p = in->place;
+	if (learns(p)) {
+		memcpy(inv_freq, in->zones->zone->inv_freq, (size_t)place_pairs(p) * sizeof *inv_freq);
+		return;
+	}
+	struct scaling_request trained = in->request;
+	trained.rope_theta = p->position->rope_theta(p);
+	scaling_base(&trained, inv_freq);
+	if (p->position->limit_inv_freq)
+		p->position->limit_inv_freq(p, inv_freq);
+}
+
 static void fill_pairs(const struct inspection *in, const struct zone *last, struct pairs *a, struct counts *n)
 {
-	double distance = zones_longest_distance(in->zones), trained_distance = in->place->train_length - 1;
-	scaling_base(&in->request, a->trained);
+	const struct place *p = in->place;
+	double distance = zones_longest_distance(in->zones), trained_distance = p->train_length - 1;
+	trained_inv_freq(in, a->trained);
 	if (a->kept)
 		scaling_of(in->scaling)->ramp(&in->request, a->kept);
-	for (int m = 0; m < in->place->D / 2; m++) {
+	for (int m = 0; m < place_pairs(p); m++) {
 		a->inv_freq[m] = last->inv_freq[m];
 		a->ratio[m] = a->inv_freq[m] / a->trained[m];
 		a->wavelength[m] = 2 * M_PI / a->inv_freq[m];
 		a->trained_wavelength[m] = 2 * M_PI / a->trained[m];
-		a->rotations[m] = in->place->train_length * a->trained[m] / (2 * M_PI);
+		a->rotations[m] = p->train_length * a->trained[m] / (2 * M_PI);
 		a->angle[m] = distance * a->inv_freq[m];
 		a->trained_angle[m] = trained_distance * a->trained[m];
 		n->new += meet(a->trained_angle[m], a->angle[m], a->trained[m], a->met[m]);
 		count(n, a->ratio[m], scaling_factor(&in->request));
 	}
+}
+
+/* Layers that go without rotation, where there are any. */
+static struct err report_layers(const struct place *p, struct report *to)
+{
+	double *rotates;
+	int still = 0;
+	struct text_builder b = { 0 };
+	for (int layer = 0; p->position->rotates_layer && layer < p->layers; layer++)
+		if (!p->position->rotates_layer(p, layer))
+			text_add(&b, "%s%d", still++ ? ", " : "", layer);
+	if (still)
+		report_note(to, "Of the %d layers these do not rotate: %s.", p->layers, b.data);
+	text_builder_free(&b);
+	if (!still)
+		return OK;
+	report_table(to, NULL, "layer", p->layers);
+	TRY(report_column(to, "layer_rotates", "", 0, &rotates));
+	for (int layer = 0; layer < p->layers; layer++)
+		rotates[layer] = p->position->rotates_layer(p, layer);
+	return OK;
+}
+
+static void report_counts(const struct inspection *in, const struct pairs *a, const struct counts *n, struct report *to)
+{
+	report_note(to,
+		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
+		    "did not.",
+		    place_pairs(in->place), n->kept, n->between, a->kept ? "on the ramp" : "between", n->interpolated,
+		    n->new);
+	if (n->still)
+		report_note(to, "%d pairs stand still: they carry content alone.", n->still);
+	if (learns(in->place))
+		report_note(to, "Frequencies are learned: these are the ones %s.",
+			    in->own ? "of the model" : "that training begins with");
 }
 
 struct err rope_inspect(const struct inspection *in, struct report *to)
@@ -81,6 +143,7 @@ struct err rope_inspect(const struct inspection *in, struct report *to)
 	struct pairs a = { 0 };
 	struct counts n = { 0 };
 	report_number(to, "rope_theta", in->request.rope_theta);
+	report_number(to, "rotary_dim", 2 * place_pairs(in->place));
 	report_number(to, "attention_factor", last->attention_factor);
 	TRY(add_columns(in, to, &a));
 	fill_pairs(in, last, &a, &n);
@@ -88,9 +151,6 @@ struct err rope_inspect(const struct inspection *in, struct report *to)
 		    "Wavelengths are in tokens, rotations those within the trained length, angles (rad) those at the "
 		    "longest distance of training and of this length; seen: training went round the circle; else angle "
 		    "/ trained angle, new where it met no such angle.");
-	report_note(to,
-		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
-		    "did not.",
-		    in->place->D / 2, n.kept, n.between, a.kept ? "on the ramp" : "between", n.interpolated, n.new);
-	return OK;
+	report_counts(in, &a, &n, to);
+	return report_layers(in->place, to);
 }

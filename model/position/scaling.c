@@ -7,14 +7,30 @@
 #include <string.h>
 
 /* Adding a scaling: its file (or its struct in that of its family), and its line here. */
-#define SCALINGS(_)     \
-	_(none)         \
-	_(linear)       \
-	_(ntk)          \
-	_(dynamic)      \
-	_(ntk_by_parts) \
-	_(yarn)         \
-	_(window)
+#define SCALINGS(_)       \
+	_(none)           \
+	_(linear)         \
+	_(dynamic_linear) \
+	_(ntk)            \
+	_(dynamic)        \
+	_(dynamic_qwen)   \
+	_(ntk_mixed)      \
+	_(ntk_by_parts)   \
+	_(yarn)           \
+	_(dynamic_yarn)   \
+	_(llama3)         \
+	_(longrope)       \
+	_(abf)            \
+	_(giraffe)        \
+	_(resonance)      \
+	_(window)         \
+	_(sinks)          \
+	_(rerope)         \
+	_(leaky_rerope)   \
+	_(self_extend)    \
+	_(dual_chunk)     \
+	_(logn)           \
+	_(temperature)
 
 #define DECLARE(name) extern const struct scaling scaling_##name;
 SCALINGS(DECLARE)
@@ -54,6 +70,12 @@ const struct method *scaling_zoned(const struct method *scaling)
 	return part;
 }
 
+static bool tempered(const struct method *part)
+{
+	const struct scaling *s = scaling_of(part);
+	return s->tempers && (!s->tempered || s->tempered(part));
+}
+
 static struct err pair_joins(const struct method *a, const struct method *b)
 {
 	const struct scaling *x = scaling_of(a), *y = scaling_of(b);
@@ -68,7 +90,7 @@ static struct err pair_joins(const struct method *a, const struct method *b)
 	if (zoned(a) && zoned(b))
 		return err_usage("Choose one of them.", "%s+%s: both decide which keys a query sees, and where",
 				 name_of(a), name_of(b));
-	if (x->tempers && y->tempers)
+	if (tempered(a) && tempered(b))
 		return err_usage("Choose one of them, or ntk_by_parts, which is yarn without one.",
 				 "%s+%s: each has a temperature, and logits would take both", name_of(a), name_of(b));
 	return OK;
@@ -83,6 +105,11 @@ struct err scaling_joins(const struct method *first)
 }
 
 /* ---- requests ---- */
+
+double scaling_length_ratio(const struct scaling_request *r)
+{
+	return fmax(1, r->length / r->train_length);
+}
 
 static int rotary_dim(const struct place *p)
 {
@@ -110,9 +137,15 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 	int factor = method_find(part->entry, "factor");
 	if (factor >= 0) {
 		double given = part->value[factor].number;
-		r.factor = given > 0 ? given : fmax(1, length / p.train_length);
+		r.factor = given > 0 ? given : scaling_length_ratio(&r);
 	}
 	return r;
+}
+
+bool scaling_heeds_factor(const struct method *part)
+{
+	const struct scaling *s = scaling_of(part);
+	return method_find(part->entry, "factor") >= 0 && !(s->settled && s->settled(part));
 }
 
 static const struct method *leading(const struct method *scaling)
@@ -121,7 +154,7 @@ static const struct method *leading(const struct method *scaling)
 		if (scaling_of(part)->frequencies)
 			return part;
 	for (const struct method *part = scaling; part; part = part->plus)
-		if (scaling_of(part)->ratio || method_find(part->entry, "factor") >= 0)
+		if (scaling_of(part)->ratio || scaling_heeds_factor(part))
 			return part;
 	return scaling;
 }
@@ -135,13 +168,15 @@ struct scaling_request scaling_request(const struct method *scaling, const struc
 
 bool scaling_has_factor(const struct method *scaling)
 {
-	return method_find(leading(scaling)->entry, "factor") >= 0;
+	return scaling_heeds_factor(leading(scaling));
 }
 
 double scaling_factor(const struct scaling_request *r)
 {
 	const struct scaling *s = scaling_of(r->method);
-	return s->ratio ? s->ratio(r) : r->factor;
+	if (s->ratio)
+		return s->ratio(r);
+	return scaling_heeds_factor(r->method) ? r->factor : 1;
 }
 
 static struct err check_part(const struct method *part, const struct model_options *o, double length)
@@ -149,14 +184,22 @@ static struct err check_part(const struct method *part, const struct model_optio
 	const struct scaling *s = scaling_of(part);
 	const struct position *position = position_of(&o->encoding);
 	struct place p = place_of(o);
+	bool changes = s->base || s->frequencies || s->after;
+	if (!s->any_encoding && !position->rope_theta && !changes)
+		return err_usage("Use scaling none, or an encoding that rotates, such as rope.",
+				 "scaling: %s moves positions that are rotated, and the encoding %s rotates none",
+				 s->entry.name, o->encoding.entry->name);
 	if (!s->any_encoding && !position->rope_theta)
 		return err_usage("Use scaling none, or an encoding with fixed frequencies such as rope.",
 				 "scaling: %s changes RoPE's frequencies, and the encoding %s has none", s->entry.name,
 				 o->encoding.entry->name);
-	if (!s->any_encoding && position->prepares_inv_freq && position->prepares_inv_freq(&p))
+	if (changes && position->prepares_inv_freq && position->prepares_inv_freq(&p))
 		return err_usage("Use scaling none, or a model whose frequencies are fixed.",
 				 "scaling: %s changes fixed frequencies, and those of this model are learned",
 				 s->entry.name);
+	if (o->ssmax && s->query_scale && !s->tempers)
+		return err_usage("Leave one of them out.", "scaling: %s and ssmax both make logits grow with a query's "
+				 "number of keys, and they would take both", s->entry.name);
 	struct scaling_request r = scaling_part_request(part, o, length);
 	return s->check ? s->check(&r) : OK;
 }

@@ -33,7 +33,8 @@ struct zones_request {
 struct scaling {
 	struct entry entry;
 	bool any_encoding; /* it leaves frequencies alone, so that encodings without them take it too */
-	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries */
+	bool tempers;      /* it multiplies logits by a number of its own, the same for all queries, */
+	bool (*tempered)(const struct method *own); /* if this says so; NULL: always */
 	/* Refuses what it cannot take (ntk with head_dim 2). May be NULL. */
 	struct err (*check)(const struct scaling_request *r);
 	double (*base)(const struct scaling_request *r);
@@ -48,6 +49,8 @@ struct scaling {
 	void (*zones)(const struct zones_request *q, struct arena *a, struct zones *out);
 	/* Would `zones` make anything but one zone of all queries at their own positions? NULL: yes. */
 	bool (*zoned)(const struct method *own);
+	/* Do its options leave the factor without effect? NULL: never. */
+	bool (*settled)(const struct method *own);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */
 	double (*ratio)(const struct scaling_request *r);
 };
@@ -72,8 +75,8 @@ static inline const struct scaling *scaling_of(const struct method *m)
 /* `joins` of every scaling but none: refuses parts that would undo each other, with the reason. */
 struct err scaling_joins(const struct method *first);
 
-/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`), and
- * options may be such as it cannot take. `length` is the largest position + 1. */
+/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`) that
+ * are fixed, one that scales queries stands not beside ssmax, and options may be such as it cannot take. `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
 
 /* The request that one part of a scaling answers, resolved. */
@@ -85,8 +88,14 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
 				       double length);
 
+/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings. */
+double scaling_length_ratio(const struct scaling_request *r);
+
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
+
+/* Has this one part a factor, and does it take effect? */
+bool scaling_heeds_factor(const struct method *part);
 
 /* Has this scaling a factor that stands for the length ratio? (none and dynamic have not.) */
 bool scaling_has_factor(const struct method *scaling);

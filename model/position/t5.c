@@ -5,16 +5,19 @@
 #include <stdio.h>
 
 /* T5's relative bias (Raffel et al. 2019, 1910.10683, section 2.1): logit = scale q.k + table[bucket(i - j)][h]. One
- * table [buckets][H], zero at first, serves all layers. Half the buckets are single distances; the other half widen
- * logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself, q.k keeps its scale. */
+ * table [buckets][H], zero at first, serves all layers, or there is one a layer. Half the buckets are single
+ * distances; the other half widen logarithmically up to max_distance, and the last takes all beyond. Unlike T5 itself,
+ * q.k keeps its scale. */
 
-enum { BUCKETS, MAX_DISTANCE };
+enum { BUCKETS, MAX_DISTANCE, PER_LAYER };
 static const struct option options[] = {
 	[BUCKETS] = { .name = "buckets", .kind = OPTION_INTEGER, .initial = "16", .least = 2, .most = 65536,
 		      .results = true, .help = "rows of the table" },
 	[MAX_DISTANCE] = { .name = "max_distance", .kind = OPTION_INTEGER, .initial = "32", .least = 2, .most = 1048576,
 			   .unit = "tokens", .results = true,
 			   .help = "from here on all distances share the last bucket" },
+	[PER_LAYER] = { .name = "per_layer", .kind = OPTION_SWITCH, .initial = "off", .results = true,
+			.help = "a table of its own for each layer" },
 	{ 0 },
 };
 
@@ -44,9 +47,22 @@ static int bucket_of(int64_t distance, int64_t buckets, int64_t most)
 
 static void declare(const struct model_options *o, struct layout *l, int layer)
 {
-	if (layer < 0)
-		layout_add(l, INIT_ZEROS, 0, false, (int)o->encoding.value[BUCKETS].integer, (int)o->heads,
-			   "model.position.table");
+	int rows = (int)o->encoding.value[BUCKETS].integer, H = (int)o->heads;
+	bool per_layer = o->encoding.value[PER_LAYER].integer;
+	if (layer < 0 && !per_layer)
+		layout_add(l, INIT_ZEROS, 0, false, rows, H, "model.position.table");
+	if (layer >= 0 && per_layer)
+		layout_add(l, INIT_ZEROS, 0, false, rows, H, "model.layers.%d.self_attn.position.table", layer);
+}
+
+static bool is_per_layer(const struct place *p)
+{
+	return p->method->value[PER_LAYER].integer;
+}
+
+static const real *own_table(const struct place *p, struct place_parameters own)
+{
+	return is_per_layer(p) ? own.layer : own.shared;
 }
 
 /* The prepared table is the bias of a head by distance, 0 .. max_distance. */
@@ -58,10 +74,11 @@ static size_t table_reals(const struct place *p)
 static void prepare(const struct place *p, struct place_parameters own, struct prepared *to)
 {
 	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
+	const real *table = own_table(p, own);
 	for (int64_t distance = 0; distance <= most; distance++)
 		for (int h = 0; h < p->H; h++)
 			to->table[h * (most + 1) + distance] =
-				own.shared[bucket_of(distance, buckets, most) * p->H + h];
+				table[bucket_of(distance, buckets, most) * p->H + h];
 }
 
 static void prepare_back(const struct place *p, struct place_parameters own, const struct prepared *made,
@@ -69,10 +86,11 @@ static void prepare_back(const struct place *p, struct place_parameters own, con
 			 struct place_gradients to)
 {
 	int64_t buckets = p->method->value[BUCKETS].integer, most = p->method->value[MAX_DISTANCE].integer;
+	real *table = is_per_layer(p) ? to.layer : to.shared;
 	(void)own, (void)made, (void)d_inv_freq, (void)d_attention_factor;
 	for (int64_t distance = 0; distance <= most; distance++)
 		for (int h = 0; h < p->H; h++)
-			to.shared[bucket_of(distance, buckets, most) * p->H + h] += d_table[h * (most + 1) + distance];
+			table[bucket_of(distance, buckets, most) * p->H + h] += d_table[h * (most + 1) + distance];
 }
 
 static int place_of_distance(const struct place *p, double distance)
@@ -106,6 +124,11 @@ static void logits_back(const struct place *p, const struct tile *t, const real 
 	distance_bias_back(p, t, bias_back, d_logit, g);
 }
 
+static int tables_of(const struct place *p)
+{
+	return is_per_layer(p) ? p->layers : 1;
+}
+
 /* What is the same for all distances of a bucket: which they are, and a model's bias. */
 static struct err report_buckets(const struct inspection *in, struct report *to)
 {
@@ -126,9 +149,11 @@ static struct err report_buckets(const struct inspection *in, struct report *to)
 	}
 	if (!in->own)
 		return OK;
-	TRY(report_column(to, "bucket_bias", "head", p->H, &bias));
-	for (int i = 0; i < buckets * p->H; i++)
-		bias[i] = (double)in->own->shared[i];
+	int rows = tables_of(p) * p->H;
+	TRY(report_column(to, "bucket_bias", "head", rows, &bias));
+	for (int b = 0; b < buckets; b++)
+		for (int i = 0; i < rows; i++)
+			bias[b * rows + i] = (double)own_table(p, in->own[i / p->H])[b * p->H + i % p->H];
 	return OK;
 }
 
@@ -146,13 +171,14 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		report_note(to, "The bias of each bucket and head is learned: give a model to see it.");
 		return OK;
 	}
-	report_table(to, NULL, "head", p->H);
+	report_table(to, NULL, "head", tables_of(p) * p->H);
 	TRY(report_column(to, "bias", "", p->T, &bias));
-	for (int h = 0; h < p->H; h++)
+	for (int i = 0; i < tables_of(p) * p->H; i++)
 		for (int distance = 0; distance < p->T; distance++)
-			bias[(size_t)h * (size_t)p->T + (size_t)distance] =
-				(double)in->own->shared[(int)bucket[distance] * p->H + h];
-	report_note(to, "Nats that each head adds to the logits of keys at these distances, the same in all layers.");
+			bias[(size_t)i * (size_t)p->T + (size_t)distance] =
+				(double)own_table(p, in->own[i / p->H])[(int)bucket[distance] * p->H + i % p->H];
+	report_note(to, "Nats that each head adds to the logits of keys at these distances%s.",
+		    is_per_layer(p) ? "; the heads of the first layer come first" : ", the same in all layers");
 	return OK;
 }
 

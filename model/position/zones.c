@@ -8,7 +8,7 @@ static const double *query_scales(const struct zones_request *q, struct arena *a
 	if (!scaling_has_query_scale(q->scaling))
 		return NULL;
 	double *scale = ARENA_TAKE(a, double, (size_t)(end - begin));
-	double length = place_length(q->place, q->place->T);
+	double length = scale ? place_length(q->place, q->place->T) : 0; /* no positions while measuring */
 	for (int i = begin; scale && i < end; i++)
 		scale[i - begin] = scaling_query_scale(q->scaling, q->options, length, q->place->positions[i]);
 	return scale;
@@ -51,6 +51,60 @@ void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena 
 			zone[n] = z;
 	}
 	*out = (struct zones){ .zone = zone, .count = count, .together = 1 };
+}
+
+double near_window(int train_length, int64_t given)
+{
+	if (given > 0)
+		return (double)given;
+	return train_length > 1 ? train_length / 2 : 1;
+}
+
+struct err near_window_check(const struct scaling_request *r, int64_t given)
+{
+	if (given < r->train_length)
+		return OK;
+	return err_usage("No longer distance was trained. 0 takes half of it.",
+			 "%s: w %lld is not below train_length %d", r->method->entry->name, (long long)given,
+			 r->train_length);
+}
+
+bool zones_near_far(const struct zones_request *q, double window, struct arena *a, struct far_zone *far,
+		    struct zones *out)
+{
+	const struct place *p = q->place;
+	size_t T = (size_t)p->T;
+	struct zone *zone = ARENA_TAKE(a, struct zone, 2), plain = zone_plain(q, a, 0, p->T);
+	int *border = ARENA_TAKE(a, int, T);
+	*far = (struct far_zone){ ARENA_TAKE(a, double, T), ARENA_TAKE(a, double, T) };
+	*out = (struct zones){ .zone = zone, .count = 2, .together = 2 };
+	if (!zone)
+		return false;
+	for (int i = 0, first = 0; i < p->T; i++) {
+		while (p->positions[i] - p->positions[first] >= window)
+			first++;
+		border[i] = first;
+	}
+	zone[0] = zone[1] = plain;
+	zone[0].low = zone[1].high = border;
+	zone[1].query_position = far->query_position;
+	zone[1].key_position = far->key_position;
+	return true;
+}
+
+static int64_t block_of(const struct method *own)
+{
+	return own->value[method_find(own->entry, "block")].integer;
+}
+
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out)
+{
+	zones_by_blocks(q, block_of(q->own), a, out);
+}
+
+bool has_block(const struct method *own)
+{
+	return block_of(own) > 0;
 }
 
 /* Keys that a query sees in a zone; one past its own would be the future. */

@@ -13,6 +13,8 @@ struct zone {
 	const int *low, *high;        /* [end - begin] row i sees keys low[i - begin] .. high[i - begin] - 1 <= i */
 	const double *query_position; /* [end - begin] */
 	const double *key_position;   /* [T] */
+	const double *query_alone;    /* [end - begin] the query's position where it counts by itself, in no distance;
+					 NULL: query_position */
 	const double *query_scale;    /* [end - begin] multiplies the rotated query; NULL: 1 */
 	double *inv_freq;             /* [F]; NULL for encodings that do not rotate */
 	double attention_factor;
@@ -48,6 +50,24 @@ struct zone zone_plain(const struct zones_request *q, struct arena *a, int begin
 
 /* For `zones` hooks: a plain zone for each block of queries, keys rotated anew for each; 0: one of all. */
 void zones_by_blocks(const struct zones_request *q, int64_t block, struct arena *a, struct zones *out);
+
+/* For `zones` hooks that keep near distances: two zones of all queries, the nearer first: keys at a distance below
+ * `window` at their own positions, and those before them at what the caller then writes to `far`, [T] each. False while
+ * measuring. `window` may be infinite, which leaves the far zone empty. */
+struct far_zone {
+	double *query_position, *key_position;
+};
+bool zones_near_far(const struct zones_request *q, double window, struct arena *a, struct far_zone *far,
+		    struct zones *out);
+
+/* The window of such a method, from its option: as given, or for 0 half the trained length; one that is given must be
+ * below the trained length. */
+double near_window(int train_length, int64_t given);
+struct err near_window_check(const struct scaling_request *r, int64_t given);
+
+/* `zones` and `zoned` of scalings that have a BLOCK_OPTION. */
+void zones_by_block_option(const struct zones_request *q, struct arena *a, struct zones *out);
+bool has_block(const struct method *own);
 
 /* Places the zones of a sequence in the arena (measuring or placing), after scaling_check. */
 void scaling_zones(const struct method *scaling, const struct model_options *options, const struct place *p,

@@ -50,20 +50,22 @@ struct bench_evaluation {
 	double memory_ratio;         /* of the longest to the shortest; NaN: unknown */
 };
 
-/* A training step of each encoding at its defaults; the first of the list is what the others are held against. */
+/* A training step of each encoding at its defaults; that of the request's own encoding is what the others are held
+ * against. */
 struct bench_encoding {
 	const char *name;
 	struct timing step;
-	struct ratio over_first;
+	struct ratio over_own;
 	struct err refused; /* it cannot take these options */
 };
 
-/* Attention forward alone, one head of one sequence on one thread, of every encoding that takes part in it. */
+/* Attention forward alone, one head of one sequence on one thread: of every encoding that takes part in it, and of the
+ * request's own under every scaling; each over the request's own unscaled. */
 struct bench_head {
 	const char *name;
 	struct timing forward;
-	struct ratio over_first;
-	struct err refused; /* it cannot take this head_dim */
+	struct ratio over_own;
+	struct err refused; /* it cannot take this head_dim, or the scaling this encoding */
 };
 struct bench_attention {
 	int length, head_dim;

@@ -4,13 +4,17 @@
 #include "model/base/threads.h"
 #include "model/scores.h"
 #include "runs/bench/bench.h"
+#include "runs/options.h"
 #include "runs/progress.h"
+
+#include <stdio.h>
 
 enum { PRODUCTS_A_TIME = 4 };
 
-/* One head of one sequence under one encoding. */
+/* One head of one sequence under one encoding and scaling. */
 struct head {
 	const char *name;
+	struct method encoding, scaling;
 	struct model model; /* the encoding's own tensors */
 	struct place place;
 	struct zones zones;
@@ -35,16 +39,15 @@ double attention_flop(int length, int head_dim)
 	return 4.0 * head_dim * side * side * blocks * (blocks + 1.0) / 2;
 }
 
-/* Those whose attention differs from that of the list's first. */
-static bool takes_part(int index)
+/* Those whose attention differs from that of the list's first, and the request's own. */
+static bool takes_part(const struct bench_request *q, int index)
 {
 	const struct position *p = (const struct position *)position_at(index);
-	return index == 0 || p->gate || p->rotate || p->logits || p->values;
+	return index == 0 || &p->entry == q->model.encoding.entry || p->gate || p->rotate || p->logits || p->values;
 }
 
 static void place_head(int T, int D, struct head *h, struct arena *a)
 {
-	struct method none = method_default(scaling_at(0));
 	const struct position *position = position_of(&h->model.options.encoding);
 	size_t rows = (size_t)T, width = (size_t)D;
 	h->place = place_of(&h->model.options);
@@ -53,7 +56,7 @@ static void place_head(int T, int D, struct head *h, struct arena *a)
 		h->positions[t] = t;
 	h->place.T = T;
 	h->place.positions = h->positions;
-	scaling_zones(&none, &h->model.options, &h->place, a, &h->zones);
+	scaling_zones(&h->scaling, &h->model.options, &h->place, a, &h->zones);
 	struct attention_request request = { .place = &h->place, .zones = &h->zones, .B = 1, .threads = 1,
 					     .layers = 1 };
 	h->attention = attention_place(&request, a);
@@ -85,14 +88,16 @@ static void gate_job(int index, int thread, void *data)
 	h->place.position->gate(&h->place, own_of(h), h->place.T, h->x, h->gate);
 }
 
-static struct err open_head(const struct bench_request *q, int encoding, struct head *h)
+static struct err open_head(const struct bench_request *q, struct head *h)
 {
 	int T = q->attention_length, D = q->attention_head_dim;
 	struct model_options options = q->model;
 	struct arena measure = { 0 };
 	options.layers = options.heads = 1;
 	options.width = D;
-	options.encoding = method_default(position_at(encoding));
+	options.encoding = h->encoding;
+	options.ssmax = false;
+	TRY(scaling_check(&h->scaling, &options, T));
 	TRY(scores_model(&options, &h->model));
 	layout_initialise(&h->model.layout, 1, h->model.value);
 	place_head(T, D, h, &measure);
@@ -177,7 +182,7 @@ static void measure(const struct bench_request *q, struct head *head, struct pro
 	progress_end(&progress);
 }
 
-static void summarise(const struct head *head, const struct product *product, struct bench_attention *out)
+static void summarise(const struct head *own, const struct head *head, const struct product *product, struct bench_attention *out)
 {
 	out->flop = attention_flop(out->length, out->head_dim);
 	out->product = timing_of(product->seconds, (int)arrlen(product->seconds));
@@ -185,31 +190,51 @@ static void summarise(const struct head *head, const struct product *product, st
 		int count = (int)arrlen(head[i].forward);
 		struct bench_head h = { .name = head[i].name, .refused = head[i].refused,
 					.forward = timing_of(head[i].forward, count) };
-		if (count && count == arrlen(head[0].forward))
-			h.over_first = ratio_of(head[i].forward, head[0].forward, count);
+		if (count && count == arrlen(own->forward))
+			h.over_own = ratio_of(head[i].forward, own->forward, count);
 		arrput(out->head, h);
 	}
+}
+
+/* The encodings unscaled, then the request's own under each scaling. */
+static void list_heads(const struct bench_request *q, struct head **head)
+{
+	struct method none = method_default(scaling_at(0)), own = method_default(q->model.encoding.entry);
+	for (int i = 0; position_at(i); i++)
+		if (takes_part(q, i)) {
+			struct method encoding = method_default(position_at(i));
+			struct head h = { .name = position_at(i)->name, .encoding = encoding, .scaling = none };
+			arrput(*head, h);
+		}
+	for (int i = 1; scaling_at(i); i++) {
+		char name[64];
+		snprintf(name, sizeof name, "%s, %s", own.entry->name, scaling_at(i)->name);
+		struct head h = { .name = text_keep(name), .encoding = own, .scaling = method_default(scaling_at(i)) };
+		arrput(*head, h);
+	}
+}
+
+/* The request's own encoding, unscaled. */
+static const struct head *own_head(const struct bench_request *q, const struct head *head)
+{
+	for (int i = 0; i < arrlen(head); i++)
+		if (head[i].encoding.entry == q->model.encoding.entry)
+			return &head[i];
+	BUG("the encoding %s takes no part", q->model.encoding.entry->name);
 }
 
 static struct err attention_alone(const struct bench_request *q, struct bench_attention *out)
 {
 	struct head *head = NULL;
-	int encodings = 0;
-	while (position_at(encodings))
-		encodings++;
-	/* Each is where its attention points to, so the array must not move. */
-	arrsetcap(head, (size_t)encodings);
 	struct product product = { .seconds = NULL };
 	struct err e = open_product(&product);
-	for (int i = 0; i < encodings; i++)
-		if (takes_part(i)) {
-			struct head *h = arraddnptr(head, 1);
-			*h = (struct head){ .name = position_at(i)->name };
-			h->refused = open_head(q, i, h);
-		}
+	list_heads(q, &head);
+	/* Each is where its attention points to: from here on the array does not move. */
+	for (int i = 0; i < arrlen(head); i++)
+		head[i].refused = open_head(q, &head[i]);
 	if (!e.code) {
 		measure(q, head, &product);
-		summarise(head, &product, out);
+		summarise(own_head(q, head), head, &product, out);
 	}
 	close_heads(head);
 	arena_free(&product.memory);

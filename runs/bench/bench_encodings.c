@@ -70,11 +70,14 @@ struct err bench_encodings(const struct bench_request *q, struct bench_encoding 
 		arrput(*out, b);
 	}
 	struct err e = measure(q, lane);
+	const struct lane *own = lane;
+	for (int i = 0; i < arrlen(lane); i++)
+		own = position_at(i) == q->model.encoding.entry ? &lane[i] : own;
 	for (int i = 0; i < arrlen(lane); i++) {
 		int count = (int)arrlen(lane[i].step);
 		(*out)[i].step = timing_of(lane[i].step, count);
-		if (count && count == arrlen(lane[0].step))
-			(*out)[i].over_first = ratio_of(lane[i].step, lane[0].step, count);
+		if (count && count == arrlen(own->step))
+			(*out)[i].over_own = ratio_of(lane[i].step, own->step, count);
 	}
 	lanes_close(lane);
 	return e;

@@ -149,8 +149,8 @@ static json_t *encodings_json(const struct bench_request *q, const struct bench_
 		json_t *o = json_object();
 		put(o, "encoding", json_string(b->name));
 		put(o, "step", timing_json(&b->step, flop, tokens));
-		put(o, "over_first", ratio_json(b->over_first.paired));
-		put(o, "over_first_best", ratio_json(b->over_first.best));
+		put(o, "over_own", ratio_json(b->over_own.paired));
+		put(o, "over_own_best", ratio_json(b->over_own.best));
 		put(o, "refused", b->refused.code ? json_string(b->refused.text) : json_null());
 		json_array_append_new(all, o);
 	}
@@ -165,8 +165,8 @@ static json_t *attention_json(const struct bench_attention *a)
 		json_t *one = json_object();
 		put(one, "encoding", json_string(h->name));
 		put(one, "forward", timing_json(&h->forward, a->flop, 0));
-		put(one, "over_first", ratio_json(h->over_first.paired));
-		put(one, "over_first_best", ratio_json(h->over_first.best));
+		put(one, "over_own", ratio_json(h->over_own.paired));
+		put(one, "over_own_best", ratio_json(h->over_own.best));
 		put(one, "refused", h->refused.code ? json_string(h->refused.text) : json_null());
 		json_array_append_new(heads, one);
 	}

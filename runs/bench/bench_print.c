@@ -136,11 +136,13 @@ static void print_evaluation(const struct bench_request *q, const struct bench_e
 	text_add(b, "\n");
 }
 
-static void print_encodings(const struct bench_encoding *encoding, struct text_builder *b)
+static void print_encodings(const struct bench_request *q, const struct bench_encoding *encoding,
+			    struct text_builder *b)
 {
 	static const char *const names[] = { "best, ms", "median, ms", "spread", "paired", "best/best", NULL };
 	char title[100];
-	snprintf(title, sizeof title, "A training step of each encoding, over that of %s", encoding[0].name);
+	snprintf(title, sizeof title, "A training step of each encoding, over that of %s",
+		 q->model.encoding.entry->name);
 	struct sheet s = { .title = title };
 	columns(&s, names);
 	for (int i = 0; i < arrlen(encoding); i++) {
@@ -153,19 +155,19 @@ static void print_encodings(const struct bench_encoding *encoding, struct text_b
 		put(row, 0, "%.3f", 1e3 * e->step.best);
 		put(row, 1, "%.3f", 1e3 * e->step.median);
 		put(row, 2, "%.1f %%", 100 * e->step.spread);
-		put(row, 3, "%.3f", e->over_first.paired);
-		put(row, 4, "%.3f", e->over_first.best);
+		put(row, 3, "%.3f", e->over_own.paired);
+		put(row, 4, "%.3f", e->over_own.best);
 	}
 	finish(&s, b);
 }
 
-static void print_attention(const struct bench_attention *a, struct text_builder *b)
+static void print_attention(const struct bench_request *q, const struct bench_attention *a, struct text_builder *b)
 {
 	static const char *const names[] = { TIMING_COLUMNS, "paired", "best/best", NULL };
 	char title[160], product[48];
 	snprintf(title, sizeof title,
 		 "Attention forward on one thread, one head of %d on %d tokens, and over that of %s", a->head_dim,
-		 a->length, a->head[0].name);
+		 a->length, q->model.encoding.entry->name);
 	struct sheet s = { .title = title };
 	columns(&s, names);
 	for (int i = 0; i < arrlen(a->head); i++) {
@@ -176,8 +178,8 @@ static void print_attention(const struct bench_attention *a, struct text_builder
 			continue;
 		}
 		put_timing(row, &h->forward, a->flop);
-		put(row, 5, "%.3f", h->over_first.paired);
-		put(row, 6, "%.3f", h->over_first.best);
+		put(row, 5, "%.3f", h->over_own.paired);
+		put(row, 6, "%.3f", h->over_own.best);
 	}
 	snprintf(product, sizeof product, "the library's product, %d^3", BENCH_PRODUCT);
 	put_timing(sheet_add(&s, text_keep(product)), &a->product, BENCH_PRODUCT_FLOP);
@@ -200,7 +202,7 @@ void bench_print(const struct bench_request *q, const struct bench_result *r, st
 	print_phases(&r->training, b);
 	print_evaluation(q, &r->evaluation, V, b);
 	if (r->encoding)
-		print_encodings(r->encoding, b);
+		print_encodings(q, r->encoding, b);
 	if (r->attention.head)
-		print_attention(&r->attention, b);
+		print_attention(q, &r->attention, b);
 }

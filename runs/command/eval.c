@@ -100,11 +100,16 @@ static struct err run(struct invocation *in)
 	int *length = NULL, scalings = 0, lengths = 0;
 	double *multiple = NULL;
 	char *folder = NULL;
+	bool given = config_given(c, "scaling");
 	struct err e = config_finish(c, true);
-	if (!e.code)
+	if (!e.code && given)
 		e = config_scalings(c, true, &scaling, &scalings);
 	if (!e.code)
 		e = run_folder_open(in->word[0], c, &folder);
+	if (!e.code && !given) {
+		c->eval.scaling = label_of(&c->model.trained_scaling);
+		e = config_scalings(c, true, &scaling, &scalings);
+	}
 	if (!e.code)
 		e = config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
 							   &length, &multiple, &lengths));

@@ -23,7 +23,7 @@ static const struct option own[] = {
 	{ ROW(output, TEXT, "", "file", "safetensors to write: logits, nll, loss, and the gradients") },
 	{ ROW(prefix, TEXT, "", "", "what stands before the names in --tokens, as L64.") },
 	{ ROW(gradients, SWITCH, "off", "", "also write the gradient of the loss by each parameter") },
-	{ ROW(scaling, METHOD, "none", "", "RoPE scaling"), .family = scaling_at },
+	{ ROW(scaling, METHOD, "none", "", "RoPE scaling; not given: the one that the model was trained with"), .family = scaling_at },
 	{ ROW(length, INTEGER, "0", "tokens", "length an `auto` factor is for; 0: the largest position + 1"),
 	  .most = 16777216 },
 	{ 0 },
@@ -134,9 +134,9 @@ static struct err check_files(const struct forward_options *o, const char *model
 static struct err work(struct config *c, const char *path, struct token_file *in, struct model *m)
 {
 	const struct forward_options *o = c->own;
-	struct method scaling = o->scaling;
 	TRY(token_file_read(o->tokens, o->prefix, in));
 	TRY(input_model(c, path, m));
+	struct method scaling = config_given(c, "scaling") ? o->scaling : m->options.trained_scaling;
 	TRY(token_file_check(in, m->V));
 	double reached = in->positions[in->T - 1] + 1;
 	TRY(scaling_check(&scaling, &m->options, reached));

@@ -215,8 +215,9 @@ static struct err fits(const struct decoder_request *request)
 static struct err continue_prompt(struct config *c, struct generation *g)
 {
 	const struct generate_options *o = g->options;
+	const struct method *scaling = config_given(c, "scaling") ? &o->scaling : &g->model->options.trained_scaling;
 	struct decoder_request request = { .model = g->model, .B = 1, .T = (int)(g->prompt + o->tokens - 1),
-					   .scaling = &o->scaling, .cache = (enum cache_kind)o->kv };
+					   .scaling = scaling, .cache = (enum cache_kind)o->kv };
 	struct arena memory = { 0 };
 	TRY(check_reach(g->model, g->prompt, o->tokens));
 	TRY(fits(&request));

@@ -51,15 +51,19 @@ static struct err list_options(const struct config *c)
 
 static void print_parameter(const struct parameter *p)
 {
+	static const char *const name[] = { [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform to",
+					    [INIT_CONSTANT] = "constant", [INIT_ONES] = "ones",
+					    [INIT_ZEROS] = "zeros" };
+	bool plain = p->initialiser == INIT_ONES || p->initialiser == INIT_ZEROS;
 	char shape[32], initialiser[48];
 	if (p->rows)
 		snprintf(shape, sizeof shape, "(%d,%d)", p->rows, p->columns);
 	else
 		snprintf(shape, sizeof shape, "(%d)", p->columns);
-	if (p->initialiser == INIT_NORMAL)
-		snprintf(initialiser, sizeof initialiser, "normal %.4g", p->deviation);
+	if (plain)
+		snprintf(initialiser, sizeof initialiser, "%s", name[p->initialiser]);
 	else
-		snprintf(initialiser, sizeof initialiser, "%s", p->initialiser == INIT_ONES ? "ones" : "zeros");
+		snprintf(initialiser, sizeof initialiser, "%s %.4g", name[p->initialiser], p->deviation);
 	printf("%-52s %-12s %-16s %-8s %9zu\n", p->name, shape, initialiser, p->decayed ? "decayed" : "-", p->size);
 }
 

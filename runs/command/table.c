@@ -1,6 +1,7 @@
 #include "model/base/stb.h"
 #include "runs/command/command.h"
 #include "runs/show/print.h"
+#include "runs/show/tuned.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -31,7 +32,13 @@ static struct err print_all(struct invocation *in, struct opened *opened, int *c
 
 static struct err run(struct invocation *in)
 {
-	TRY(print_options_check(&in->config, in->config.own));
+	const struct print_options *own = in->config.own;
+	TRY(print_options_check(&in->config, own));
+	if (in->words == 2 && tuned_is_run(in->word[0]) && tuned_is_run(in->word[1])) {
+		if (*own->against)
+			return err_usage("Leave it out.", "--against: is for studies, and these are runs");
+		return tuned_print(in->word[0], in->word[1], (enum format)own->format);
+	}
 	struct opened *opened = stb_reallocate(NULL, (size_t)in->words * sizeof *opened);
 	int count = 0;
 	struct err e = print_all(in, opened, &count);
@@ -48,7 +55,8 @@ const struct command command_table = {
 	.words = "DIR ...",
 	.help = "print the tables of studies again, finished or not",
 	.more = "DIR is the folder of a study, finished, unfinished or being worked on. What is not computed yet shows\n"
-		"as `-`. Several studies stand one after the other; csv and json make one table of them.\n"
+		"as `-`. Several studies stand one after the other; csv and json make one table of them. Of two runs,\n"
+		"a base and what `ropewalk finetune` made of it, it prints their table.\n"
 		"Examples:\n"
 		"  ropewalk table runs/out/scaling --against=ntk\n"
 		"  ropewalk table runs/out/scaling --format=json",

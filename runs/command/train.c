@@ -8,6 +8,7 @@
 #include "runs/run/run_origin.h"
 #include "runs/run/run_train.h"
 #include "runs/stop.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +21,11 @@ static void print_plan(const struct config *c, const struct train_plan *p)
 		label_of(&c->data.task), c->model.train_length, c->train.seed);
 	fprintf(stderr, "%zu parameters; memory: weights, gradients and moments %s, activations and batch %s\n",
 		p->parameters, memory_text(p->slabs, slabs), memory_text(p->activations + p->batch, activations));
-	fprintf(stderr, "%" PRId64 " steps of %" PRId64 " tokens\n", c->train.steps,
-		c->train.batch * c->model.train_length);
+	int64_t longest = course_longest(&c->model, &c->train), shortest = course_shortest(&c->model, &c->train);
+	fprintf(stderr, "%" PRId64 " steps of ", c->train.steps);
+	if (shortest < longest)
+		fprintf(stderr, "%" PRId64 " to ", c->train.batch * shortest);
+	fprintf(stderr, "%" PRId64 " tokens\n", c->train.batch * longest);
 }
 
 static void print_result(const struct config *c, const struct run_trained *t)
@@ -42,7 +46,7 @@ static struct err read_result(const struct config *c, struct run_trained *t, con
 				   .loss = json_number_value(json_object_get(record, "loss")),
 				   .accuracy = json_number_value(json_object_get(record, "accuracy")),
 				   .seconds = json_number_value(json_object_get(record, "wall_seconds")) };
-	t->tokens_per_second = (double)(t->steps * c->train.batch * c->model.train_length) / t->seconds;
+	t->tokens_per_second = (double)course_tokens(&c->model, &c->train, t->steps) / t->seconds;
 	const char *text = json_string_value(json_object_get(record, "error"));
 	*why = text_keep(text ? text : "the record does not say how");
 	json_decref(record);

@@ -11,9 +11,12 @@
 void run_log_line(struct text_builder *b, const struct step_report *s)
 {
 	char loss[NUMBER_TEXT], norm[NUMBER_TEXT], lr[NUMBER_TEXT], accuracy[NUMBER_TEXT];
-	text_add(b, "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"accuracy\":%s}\n", s->step,
+	text_add(b, "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"accuracy\":%s", s->step,
 		 number_to_text(s->loss, loss), number_to_text(s->grad_norm, norm), number_to_text(s->lr, lr),
 		 number_to_text(s->accuracy, accuracy));
+	if (s->length)
+		text_add(b, ",\"length\":%d", s->length);
+	text_add(b, "}\n");
 }
 
 void run_log_timing(struct text_builder *b, int64_t step, double seconds, double tokens_per_second)

@@ -63,6 +63,20 @@ struct err run_model_read(const char *folder, const struct config *c, struct mod
 	return e;
 }
 
+struct err run_model_sum(const char *folder, const char **sum)
+{
+	struct safetensors file = { 0 };
+	char *path = io_join(folder, RUN_MODEL);
+	struct err e = safetensors_read(path, &file);
+	const char *text = e.code ? NULL : safetensors_metadata(&file, WEIGHTS_SUM);
+	*sum = text_keep(text ? text : "none");
+	if (!e.code && !text)
+		e = err_usage("Train the run again with --force.", "%s: has no checksum", path);
+	safetensors_free(&file);
+	free(path);
+	return e;
+}
+
 #define LOG_LINE 160         /* bytes of a line of train.jsonl at most, and its share of timing.jsonl */
 #define SMALL_FILES (1 << 17) /* the header of the weights, config, command and record */
 

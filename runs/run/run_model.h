@@ -14,6 +14,9 @@ struct err run_model_write(const char *folder, const struct config *c, const str
  * usage error. model_close it. */
 struct err run_model_read(const char *folder, const struct config *c, struct model *m);
 
+/* The checksum of its weights, kept. */
+struct err run_model_sum(const char *folder, const char **sum);
+
 /* Bytes that training this model takes on disk at most: weights, checkpoints, logs and the small files. */
 size_t run_model_space(const struct config *c, size_t parameters);
 

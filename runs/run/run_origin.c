@@ -1,5 +1,7 @@
 #include "runs/run/run_origin.h"
 
+#include "train/course.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,14 +89,24 @@ struct err origin_compare(const struct config *mine, const struct config *theirs
 	return OK;
 }
 
+/* A checkpoint says its step; a model has been trained to the end. */
+static int64_t steps_of(const struct config *c, const struct safetensors *file)
+{
+	const char *text = safetensors_metadata(file, "step");
+	int64_t step;
+	return text && text_to_integer(text, &step) ? step : c->train.steps;
+}
+
 struct err origin_check(const struct config *c, const struct safetensors *file, const struct model_options *model,
 			const char *path, const char *hint)
 {
+	struct config mine = *c;
+	mine.model = course_model(&c->model, &c->train, steps_of(c, file));
 	struct scope scope = { .command = "a run", .lists = LIST_TRAINING };
 	struct config theirs;
 	config_init(&theirs, &scope, NULL);
 	theirs.model = *model;
 	TRY(err_at(set_from(&theirs, file, DATA_KEY), "%s", path));
 	TRY(err_at(set_from(&theirs, file, TRAINING_KEY), "%s", path));
-	return origin_compare(c, &theirs, path, hint);
+	return origin_compare(&mine, &theirs, path, hint);
 }

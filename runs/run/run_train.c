@@ -8,10 +8,12 @@
 #include "runs/run/run_log.h"
 #include "runs/run/run_model.h"
 #include "runs/stop.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LOG_STEPS 50     /* lines of train.jsonl between writing them */
 #define TIMING_STEPS 100 /* between lines of timing.jsonl */
@@ -21,6 +23,7 @@
 struct running {
 	const char *folder;
 	const struct config *config;
+	const struct model *base; /* whose values it starts from; NULL: by the seed */
 	const struct lease *lease;
 	bool resume;
 	bool begun; /* has it come to where it goes on from? */
@@ -30,6 +33,7 @@ struct running {
 	struct progress progress;
 	double before;      /* seconds that earlier processes have spent on it */
 	int64_t first;      /* steps done by them */
+	int64_t tokens;     /* trained on by this one */
 	double timed;       /* seconds of the last line of timing.jsonl */
 	int64_t timed_step; /* and its step */
 	struct save_every every;
@@ -37,15 +41,27 @@ struct running {
 	struct run_trained *trained;
 };
 
-struct err run_train_check(const struct config *c, struct train_plan *plan)
+static struct err check_job(const struct config *c, struct train_plan *plan)
 {
 	struct train_plan unused;
 	struct save_every every;
-	const struct task *task = task_of(&c->data.task);
-	int T = (int)c->model.train_length;
 	TRY(save_every_parse(c->run.save_every, &every));
-	TRY(task->check(&c->data.task, T, T));
 	return train_plan(&c->model, &c->data, &c->train, plan ? plan : &unused);
+}
+
+struct err run_train_check(const struct config *c, struct train_plan *plan)
+{
+	if (course_tunes(&c->train))
+		return err_usage("`ropewalk finetune DIR --out=DIR2` makes such a run and continues it.",
+				 "base: the run goes on from the weights of another, which are not at hand");
+	return check_job(c, plan);
+}
+
+/* Of the steps after `first`. */
+static int64_t tokens_of(const struct running *r, int64_t first, int64_t last)
+{
+	const struct config *c = r->config;
+	return course_tokens(&c->model, &c->train, last) - course_tokens(&c->model, &c->train, first);
 }
 
 static double seconds_of(const struct running *r)
@@ -73,7 +89,7 @@ static struct err log_timing(struct running *r, const struct step_report *s)
 		return OK;
 	TRY(lease_check(r->lease));
 	struct text_builder b = { 0 };
-	run_log_timing(&b, s->step, now, (double)((s->step - r->timed_step) * s->tokens) / (now - r->timed));
+	run_log_timing(&b, s->step, now, (double)tokens_of(r, r->timed_step, s->step) / (now - r->timed));
 	r->timed = now;
 	r->timed_step = s->step;
 	struct err e = io_append(r->timing_path, b.data, b.size);
@@ -118,10 +134,11 @@ static struct err after_step(void *data, struct training *t, const struct step_r
 {
 	struct running *r = data;
 	int64_t done = s->step - r->first;
+	r->tokens += s->tokens;
 	double seconds = clock_seconds() - r->progress.start;
 	*r->trained = (struct run_trained){ .steps = s->step, .loss = s->loss, .accuracy = s->accuracy,
 					    .seconds = seconds_of(r),
-					    .tokens_per_second = (double)(done * s->tokens) / seconds };
+					    .tokens_per_second = (double)r->tokens / seconds };
 	run_log_line(&r->log, s);
 	if (++r->lines >= LOG_STEPS)
 		TRY(flush_log(r));
@@ -143,7 +160,7 @@ static struct err run_start(void *data, struct training *t)
 		TRY(run_checkpoint_load(r->folder, r->config, lines, t, &step));
 		TRY(run_folder_resume(r->folder, r->config));
 		TRY(run_log_cut(r->folder, step, &logged));
-		int64_t tokens = step * r->config->train.batch * r->config->model.train_length;
+		int64_t tokens = tokens_of(r, 0, step);
 		*r->trained = (struct run_trained){ .steps = step, .loss = logged.loss, .accuracy = logged.accuracy };
 		if (logged.seconds > 0)
 			r->trained->tokens_per_second = (double)tokens / logged.seconds;
@@ -154,6 +171,8 @@ static struct err run_start(void *data, struct training *t)
 	}
 	if (!step)
 		training_begin(t);
+	if (!step && r->base)
+		memcpy(training_state(t).model->value, r->base->value, r->base->layout.size * sizeof(real));
 	r->begun = true;
 	r->saved = clock_seconds();
 	return OK;
@@ -216,10 +235,11 @@ static struct err train_there(struct running *r)
 	return e.code ? e : recorded;
 }
 
-static struct err train_locked(const char *path, const struct config *c, const char *command_line, const char *what,
-			       const struct lease *lease, struct run_trained *out)
+static struct err train_locked(const char *path, const struct config *c, const struct model *base,
+			       const char *command_line, const char *what, const struct lease *lease,
+			       struct run_trained *out)
 {
-	struct running r = { .folder = path, .config = c, .lease = lease, .trained = out };
+	struct running r = { .folder = path, .config = c, .base = base, .lease = lease, .trained = out };
 	TRY(save_every_parse(c->run.save_every, &r.every));
 	if (c->run.resume)
 		TRY(run_folder_begun(path, &r.resume));
@@ -231,18 +251,29 @@ static struct err train_locked(const char *path, const struct config *c, const c
 	return train_there(&r);
 }
 
-struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
-		     struct run_trained *out)
+struct err run_train_from(const char *path, const struct config *c, const struct model *base,
+			  const char *command_line, const char *what, struct run_trained *out)
 {
 	struct lease *lease;
 	struct train_plan plan;
 	*out = (struct run_trained){ 0 };
-	TRY(run_train_check(c, &plan));
+	TRY(base ? check_job(c, &plan) : run_train_check(c, &plan));
 	TRY(run_folder_check(path, c->run.force || c->run.resume));
 	TRY(run_model_fits(path, run_model_space(c, plan.parameters)));
 	TRY(io_make_folder(path));
 	TRY(lease_take(path, &lease));
-	struct err e = train_locked(path, c, command_line, what, lease, out);
+	struct err e = train_locked(path, c, base, command_line, what, lease, out);
 	lease_release(lease);
 	return run_folder_gone(e, path);
+}
+
+struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
+		     struct run_trained *out)
+{
+	return run_train_from(path, c, NULL, command_line, what, out);
+}
+
+struct err run_train_check_from(const struct config *c, struct train_plan *plan)
+{
+	return check_job(c, plan);
 }

@@ -17,6 +17,9 @@ struct run_trained {
 /* All that can be checked of the job without doing it (lengths, sizes, memory); with `plan`, what it takes. */
 struct err run_train_check(const struct config *c, struct train_plan *plan);
 
+/* The same of one that goes on from another run's weights. */
+struct err run_train_check_from(const struct config *c, struct train_plan *plan);
+
 /* Creates the folder (run_folder_create, with c->run.force) and trains, with progress on stderr named `what`. With
  * c->run.resume a run that is there goes on after its last checkpoint instead, to the same bits as without a stop; what
  * has none is replaced. Checkpoints are written every c->run.save_every and at the end. A run that has diverged leaves
@@ -24,5 +27,9 @@ struct err run_train_check(const struct config *c, struct train_plan *plan);
  * "stopped". A disk without room for what training writes is an error before any work. */
 struct err run_train(const char *path, const struct config *c, const char *command_line, const char *what,
 		     struct run_trained *out);
+
+/* The same from the values of a model of the same layout; c->train.base is their checksum. */
+struct err run_train_from(const char *path, const struct config *c, const struct model *base,
+			  const char *command_line, const char *what, struct run_trained *out);
 
 #endif

@@ -8,10 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-static const union option_value *value_of(const struct method *m, const char *name)
+static const union option_value *value_of(const struct method *part, const char *name)
 {
-	int index = method_find(m->entry, name);
-	return index < 0 ? NULL : &m->value[index];
+	int index = method_find(part->entry, name);
+	return index < 0 ? NULL : &part->value[index];
+}
+
+/* The first part of a scaling that has this option; NULL: none has. */
+static const struct method *part_with(const struct method *m, const char *name)
+{
+	while (m && method_find(m->entry, name) < 0)
+		m = m->plus;
+	return m;
 }
 
 /* Calls `visit` once for every scaling label that the study asks for, with a cell that has it. */
@@ -38,17 +46,31 @@ static void add_word(struct text_builder *b, const char *word)
 	text_add(b, "%s%s", b->size ? "; " : "", word);
 }
 
+static bool has_options(const struct method *m)
+{
+	while (m && !m->entry->options)
+		m = m->plus;
+	return m;
+}
+
 static void visit_factor(const struct cell *c, int scaling, void *data)
 {
 	struct factors *f = data;
 	const struct method *m = &c->scaling[scaling];
 	const char *label = c->scaling_label[scaling];
-	const union option_value *factor = value_of(m, "factor");
-	if (factor && scaling_has_factor(m))
-		add_word(factor->number > 0 ? &f->given : &f->automatic, label);
-	else if (value_of(m, "alpha"))
+	bool automatic = false, given = false;
+	for (const struct method *part = m; part; part = part->plus) {
+		const union option_value *factor = scaling_heeds_factor(part) ? value_of(part, "factor") : NULL;
+		automatic |= factor && factor->number == 0;
+		given |= factor && factor->number > 0;
+	}
+	if (automatic)
+		add_word(&f->automatic, label);
+	if (given)
+		add_word(&f->given, label);
+	if (part_with(m, "alpha"))
 		add_word(&f->own, label);
-	if (!m->entry->options)
+	if (!has_options(m))
 		return;
 	struct text_builder identity = { 0 };
 	method_identity(m, &identity);
@@ -92,7 +114,7 @@ static bool ramp_of(const struct cell *c, int scaling, struct ramp *out)
 	const struct model_options *model = &c->config.model;
 	int D = (int)(model->width / model->heads), length = (int)model->train_length;
 	double inv_freq[PAIRS_MOST];
-	if (!value_of(&c->scaling[scaling], "ramp") || D / 2 > PAIRS_MOST || !cell_possible(c, scaling, length))
+	if (!part_with(&c->scaling[scaling], "ramp") || D / 2 > PAIRS_MOST || !cell_possible(c, scaling, length))
 		return false;
 	struct scaling_request request = scaling_request(&c->scaling[scaling], model, length);
 	scaling_base(&request, inv_freq);
@@ -136,8 +158,8 @@ struct unscaled {
 static void visit_unscaled(const struct cell *c, int scaling, void *data)
 {
 	struct unscaled *u = data;
-	const struct method *m = &c->scaling[scaling];
-	const union option_value *kind = value_of(m, "ramp"), *beta = value_of(m, "beta_fast");
+	const struct method *m = part_with(&c->scaling[scaling], "ramp");
+	const union option_value *kind = m ? value_of(m, "ramp") : NULL, *beta = m ? value_of(m, "beta_fast") : NULL;
 	struct ramp ramp;
 	if (!kind || !beta || !ramp_of(c, scaling, &ramp))
 		return;

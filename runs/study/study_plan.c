@@ -8,6 +8,7 @@
 #include "runs/run/run_model.h"
 #include "runs/run/run_train.h"
 #include "runs/version.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static struct err plan_training(const struct cell *c, struct cell_plan *p)
 	p->bytes = takes.slabs + takes.activations + takes.batch;
 	p->parameters = takes.parameters;
 	if (p->train && p->sibling < 0)
-		p->train_tokens = c->config.train.steps * c->config.train.batch * c->config.model.train_length;
+		p->train_tokens = course_tokens(&c->config.model, &c->config.train, c->config.train.steps);
 	size_t space = run_model_space(&c->config, takes.parameters), taken = p->train ? run_model_taken(p->path) : 0;
 	if (p->train)
 		p->space = space > taken ? space - taken : 0;
