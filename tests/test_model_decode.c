@@ -18,9 +18,9 @@
 #define TOLERANCE 1e-5
 #endif
 
-/* Past a tile's columns; past a block of queries. */
+/* Past a tile's columns and a block of queries; past the trained length. */
 #define LONG 259
-#define SHORT 100
+#define SHORT 50
 
 static struct decoder *open_decoder(const struct model_case *c, const struct method *scaling, enum cache_kind cache)
 {
@@ -91,7 +91,7 @@ static void check_unrotated(const struct method *encoding, const struct method *
 	o.encoding = *encoding;
 	if (!takes(scaling, encoding, T))
 		return;
-	case_open_method(&c, &o, &by_query, 2, T, NULL);
+	case_open_method(&c, &o, &by_query, T == LONG ? 1 : 2, T, NULL);
 	double differs = decoding_differs(&c, scaling, CACHE_UNROTATED);
 	if (!(differs <= TOLERANCE))
 		fail_msg("%s under %s: %g from the whole sequence", encoding->entry->name, scaling->entry->name, differs);
@@ -113,7 +113,7 @@ static void unrotated_is_the_whole_sequence(void **state)
 	}
 }
 
-/* More than their defaults, and more than one block of keys. */
+/* More than their defaults, and more than one block of queries and of keys. */
 static void unrotated_under_options_and_parts(void **state)
 {
 	static const char *const label[] = { "dynamic", "dynamic(block=33)", "dynamic(alpha=2)", "yarn+window(size=40)",
