@@ -144,7 +144,8 @@ static struct err check_positions(const struct eval_request *r)
 	if (!positions_move(&n))
 		return OK;
 	if (r->kv != EVAL_KV_OFF)
-		return err_usage("Leave --kv out.", "kv: sequences at positions of their own are not decoded side by side");
+		return err_usage("Leave --kv out.",
+				 "kv: sequences at positions of their own are not decoded side by side");
 	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
 	return positions_check_scaling(&n, r->scaling, r->length);
 }

@@ -220,7 +220,8 @@ void attention_row_forward(const struct attention *a, const struct attention_lay
 	phase_enter(PHASE_ELEMENTWISE);
 }
 
-void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread, real *k)
+void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread,
+			real *k)
 {
 	struct attention_head head = attention_head(a, l, index, thread);
 	if (!a->rotates)

@@ -108,8 +108,8 @@ static struct decoder *place(const struct decoder_request *q, struct arena *a)
 
 static struct err refuse_rotated(const struct method *scaling)
 {
-	return err_usage("Use unrotated.", "a cache of rotated keys: under %s a key is at other places for other queries, "
-			 "so no single rotation of it can be kept", scaling->entry->name);
+	return err_usage("Use unrotated.",
+			 "a cache of rotated keys: under %s a key is at other places for other queries, so no single rotation of it can be kept", scaling->entry->name);
 }
 
 /* Only zones at hand tell where they see a key. */
@@ -119,8 +119,9 @@ static struct err check_turns(const struct decoder_request *q)
 	struct decoder_request unrotated = *q;
 	unrotated.cache = CACHE_UNROTATED;
 	if (place_of(&q->model->options).position->centred)
-		return err_usage("Use unrotated.", "a cache of rotated keys: %s rotates keys by the distance to their "
-				 "query, so no single rotation of one can be kept", q->model->options.encoding.entry->name);
+		return err_usage("Use unrotated.",
+				 "a cache of rotated keys: %s rotates them by the distance to their query, so no "
+				 "single rotation of one can be kept", q->model->options.encoding.entry->name);
 	place(&unrotated, &measure);
 	TRY(arena_reserve(&memory, measure.used, "a decoder"));
 	const struct decoder *d = place(&unrotated, &memory);
@@ -143,8 +144,9 @@ static struct err check_scaling(const struct decoder_request *q)
 /* What no memory holds need not be known to the byte, which asks for every length. */
 static struct err inner_bytes(const struct decoder_request *q, size_t *bytes)
 {
-	struct transformer_request inner = inner_request(q), whole = { .model = q->model, .B = q->B, .T = q->T,
-									.positions = q->positions, .scaling = q->scaling };
+	struct transformer_request inner = inner_request(q);
+	struct transformer_request whole = { .model = q->model, .B = q->B, .T = q->T, .positions = q->positions,
+					     .scaling = q->scaling };
 	TRY(transformer_bytes(&whole, bytes));
 	TRY(check_scaling(q));
 	return recomputes(q) && *bytes > memory_available() ? OK : transformer_bytes(&inner, bytes);
@@ -223,7 +225,8 @@ static void head_job(int index, int thread, void *data)
 	size_t G = (size_t)d->place.position->gate_reals, b = (size_t)index / H, h = (size_t)index % H;
 	size_t row = b * (size_t)d->place.T + (size_t)d->t;
 	for (size_t part = 0; part < 3; part++)
-		memcpy(to->qkv + (row * 3 + part) * C + h * D, from->qkv + (b * 3 + part) * C + h * D, D * sizeof(real));
+		memcpy(to->qkv + (row * 3 + part) * C + h * D, from->qkv + (b * 3 + part) * C + h * D,
+		       D * sizeof(real));
 	if (G)
 		memcpy(to->gate + (row * H + h) * G, from->gate + (b * H + h) * G, G * sizeof(real));
 	if (d->request.cache == CACHE_ROTATED)
