@@ -376,7 +376,7 @@ static void test_damaged(void **state)
 {
 	(void)state;
 	two_seeds();
-	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, "none", false);
+	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &grid.cell[1].config.eval, "none", false);
 	assert_ok(io_append(csv, "what\n", 5));
 	results_free(&results);
 	assert_err(results_read(folder, &study, &grid, &results), ERR_USAGE, "damaged");
