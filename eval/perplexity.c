@@ -143,9 +143,10 @@ static struct err check_positions(const struct eval_request *r)
 	TRY(positions_check(&n, r->length));
 	if (!positions_move(&n))
 		return OK;
-	if (r->kv != EVAL_KV_OFF)
+	if (decoding_wanted(r))
 		return err_usage("Leave --kv out.",
-				 "kv: sequences at positions of their own are not decoded side by side");
+				 "kv: decoding counts positions 0, 1, 2 ..., and this model's are %s",
+				 n.placed ? "the task's" : "drawn");
 	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
 	return positions_check_scaling(&n, r->scaling, r->length);
 }
@@ -245,6 +246,19 @@ static void add_baselines(struct evaluation *e, int count)
 	}
 }
 
+/* Sequences past the lot's end are where they were before, and not scored. */
+static struct err move(struct evaluation *e, int first)
+{
+	const struct eval_request *r = e->request;
+	struct numbering n = numbering_of(r);
+	if (!positions_move(&n))
+		return OK;
+	if (n.placed)
+		return transformer_move(e->transformer, e->batch.position);
+	positions_draw(&n, r->eval_seed, (uint64_t)first, e->lot, r->length, e->positions);
+	return transformer_move(e->transformer, e->positions);
+}
+
 /* Of the evaluation, from that of the lot at work. */
 struct lot_progress {
 	const struct evaluation *evaluation;
@@ -259,19 +273,6 @@ static struct err lot_progress(void *data, double share)
 	const struct eval_request *r = p->evaluation->request;
 	double done = ((double)p->first + share * p->count) * r->length;
 	return p->progress ? p->progress(p->data, llround(done), (int64_t)r->sequences * r->length) : OK;
-}
-
-/* Sequences past the lot's end are where they were before, and not scored. */
-static struct err move(struct evaluation *e, int first)
-{
-	const struct eval_request *r = e->request;
-	struct numbering n = numbering_of(r);
-	if (!positions_move(&n))
-		return OK;
-	if (n.placed)
-		return transformer_move(e->transformer, e->batch.position);
-	positions_draw(&n, r->eval_seed, (uint64_t)first, e->lot, r->length, e->positions);
-	return transformer_move(e->transformer, e->positions);
 }
 
 static struct err run_lot(struct evaluation *e, struct lot_progress p)

@@ -13,13 +13,13 @@ struct err input_no_model_option(const struct config *c, const char *path);
 /* Names on stderr what of a file was ignored, if anything was. */
 void input_ignored(const char *path, const struct text_builder *names);
 
-/* A model of a safetensors file: ours knows its options, those of another take the flags, and sizes from its shapes.
- * model_close it. */
-struct err input_model(const struct config *c, const char *path, struct model *m);
-
 /* Names on stderr the layout that a rotating model is read with, where neither the file nor the user says one: the
  * other would be wrong in silence. */
 void input_rope_layout(const char *path, const struct safetensors *file, const struct model_options *options);
+
+/* A model of a safetensors file: ours knows its options, those of another take the flags, and sizes from its shapes.
+ * model_close it. */
+struct err input_model(const struct config *c, const char *path, struct model *m);
 
 /* A tensor `positions` (T), 0 to 16777216 and never decreasing, into positions [T]; NULL: 0, 1, 2 ... */
 struct err input_positions(const char *path, const struct tensor *t, int T, double *positions);

@@ -404,7 +404,8 @@ static void transformer_xl_inspected(void **state)
 static void deberta_inspected(void **state)
 {
 	json_t *root = golden_json("deberta_disentangled");
-	static const char *const label[] = { "deberta(span=3)", "deberta(span=8)", "deberta(buckets=4,max_distance=16)" };
+	static const char *const label[] = { "deberta(span=3)", "deberta(span=8)",
+					     "deberta(buckets=4,max_distance=16)" };
 	(void)state;
 	for (size_t c = 0; c < 3; c++) {
 		const json_t *rows = json_object_get(golden_part(root, c, "expected"), "relative_index");

@@ -33,7 +33,8 @@ static void refusals(void **state)
 	put_lists("short = 1, 1, 1, 1\nlong = 1, 2, 3, 4\n");
 	program_refuses("inspect --scaling=longrope(file=lists)", "lists have 4 numbers", "head_dim");
 	program_refuses("inspect --scaling=longrope(file=none)", "scaling: longrope: file: none: cannot be read", NULL);
-	program_refuses("inspect --scaling=longrope --longrope-file=none", "--longrope-file: none: cannot be read", NULL);
+	program_refuses("inspect --scaling=longrope --longrope-file=none", "--longrope-file: none: cannot be read",
+			NULL);
 	program_refuses("inspect --scaling=longrope(file=lists@01234567) --head-dim=8", "it has changed", "path alone");
 	put_lists("short = 1\n");
 	program_refuses("inspect --scaling=longrope(file=lists)", "file: lists: it has no numbers", "two lines");
@@ -51,7 +52,8 @@ static void check_results(int files)
 static void evaluations(void **state)
 {
 	(void)state;
-	program_works("train --layers=1 --width=8 --heads=1 --hidden=8 --train-length=32 --batch=2 --steps=2 --out=run");
+	program_works("train --layers=1 --width=8 --heads=1 --hidden=8 --train-length=32 --batch=2 --steps=2 "
+		      "--out=run");
 	put_lists("short = 1, 1, 1, 1\nlong = 1, 2, 3, 4\n");
 	program_works("eval run --scaling=longrope(file=lists) --multiples=2 --sequences=2");
 	check_results(1);

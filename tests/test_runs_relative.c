@@ -135,10 +135,10 @@ static void shaw_golden(void **state)
 				assert_close(found, json_number_value(at3(json_object_get(e, "logits"), h, i, j)),
 					     ROUNDING);
 		}
+		const json_t *output = json_object_get(e, "output");
 		for (int n = 0; n < H * T * D; n++)
 			assert_close(tensor_item(find(&out, "output"), n),
-				     json_number_value(at3(json_object_get(e, "output"), n / (T * D), n / D % T, n % D)),
-				     ROUNDING);
+				     json_number_value(at3(output, n / (T * D), n / D % T, n % D)), ROUNDING);
 		safetensors_free(&out);
 	}
 	json_decref(root);

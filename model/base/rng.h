@@ -8,10 +8,10 @@
 
 /* The purposes numbers are drawn for; different streams never share a counter. */
 enum stream {
-	STREAM_TRAIN = 1,  /* training batches */
-	STREAM_TUNE = 2,   /* anything that chooses an option */
-	STREAM_REPORT = 3, /* what tables show */
-	STREAM_INIT = 4,   /* initial weights */
+	STREAM_TRAIN = 1,    /* training batches */
+	STREAM_TUNE = 2,     /* anything that chooses an option */
+	STREAM_REPORT = 3,   /* what tables show */
+	STREAM_INIT = 4,     /* initial weights */
 	STREAM_LENGTH = 5,   /* lengths of training batches */
 	STREAM_POSITION = 6, /* positions of tokens */
 	STREAM_SAMPLE = 7,   /* tokens drawn from a model */

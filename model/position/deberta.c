@@ -22,14 +22,16 @@ static const struct option options[] = {
 		   .unit = "tokens", .results = true,
 		   .help = "k: from here on all distances share a row; the table has 2k rows" },
 	[BUCKETS] = { .name = "buckets", .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 65536,
-		      .results = true, .help = "k rows of ranges of distances instead, as in version 2; 0: single ones" },
+		      .results = true,
+		      .help = "k rows of ranges of distances instead, as in version 2; 0: single ones" },
 	[MAX_DISTANCE] = { .name = "max_distance", .kind = OPTION_INTEGER, .initial = "128", .least = 2,
 			   .most = 1048576, .unit = "tokens", .results = true, 
 			   .help = "where the last of the buckets begins" },
 	[TERMS] = { .name = "terms", .kind = OPTION_CHOICE, .initial = "both", .choices = "both|c2p|p2c",
 		    .results = true, .help = "content to position, position to content" },
-	[P2C] = { .name = "p2c", .kind = OPTION_CHOICE, .initial = "implementations", .choices = "implementations|paper",
-		  .results = true, .help = "row of position to content: that of i - j, or of j - i as in the paper" },
+	[P2C] = { .name = "p2c", .kind = OPTION_CHOICE, .initial = "implementations",
+		  .choices = "implementations|paper", .results = true,
+		  .help = "row of position to content: that of i - j, or of j - i as in the paper" },
 	[BIAS] = { .name = "bias", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1, .results = true,
 		   
 		   .help = "a bias on the projection to queries, as codes have" },
@@ -296,8 +298,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		for (int distance = 0; distance < p->T; distance++)
 			row[distance] = rows.first + row_at(p, rows, distance);
 	}
-	report_note(to, "The table has %d rows of %d for all layers; each layer projects them for its heads. Logits are "
-			"scaled by 1 / sqrt(%d x %d).", 2 * k, p->C, p->D, 1 + count_terms(p->method));
+	report_note(to, "The table has %d rows of %d for all layers; each layer projects them for its heads. Logits "
+			"are scaled by 1 / sqrt(%d x %d).", 2 * k, p->C, p->D, 1 + count_terms(p->method));
 	if (!in->own) {
 		report_note(to, "The rows are learned: give a model to see their lengths.");
 		return OK;

@@ -19,8 +19,8 @@ void distance_bias(const struct place *p, const struct tile *t, distance_bias_at
 void distance_bias_back(const struct place *p, const struct tile *t, distance_bias_at_back *back, real *d_logits,
 			struct tile_gradient g);
 
-/* What is dear to compute is made in `prepare` for the whole distances 0 .. span - 1: those of T tokens in a row, and of
- * positions that skip within 32 times the trained length (or 2048). The place of a distance among these; -1 if it is
+/* What is dear to compute is made in `prepare` for the whole distances 0 .. span - 1: those of T tokens in a row, and
+ * of positions that skip within 32 times the trained length (or 2048). The place of a distance among these; -1 if it is
  * none of them. */
 size_t distance_span(const struct place *p);
 int distance_place(size_t span, double distance);

@@ -3,8 +3,9 @@
 
 #include "model/position/position.h"
 
-/* Cosines and sines of a tile's positions, counted from its first key's, in double: what products need to make functions
- * of a difference, f(i - j), out of functions of i and of j. Where positions are consecutive all are powers of a few. */
+/* Cosines and sines of a tile's positions, counted from its first key's, in double: what products need to make
+ * functions of a difference, f(i - j), out of functions of i and of j. Where positions are consecutive all are powers
+ * of a few. */
 
 /* Frequencies that are worked on together; where there are fewer, the rest are 0. */
 #define PHASE_WAVES 16

@@ -3,9 +3,9 @@
 
 #include "model/position/position.h"
 
-/* For encodings that have a vector for each distance (or for a range of distances): what x_r . vector[index(i - j)] adds
- * to the tile's element (r, j), where x is the tile's rows of some matrix, or, `by_key`, x_j . vector[index(i - j)] of
- * its columns. Products are made of all vectors that a few rows meet; each element then takes the one it needs. */
+/* For encodings that have a vector for each distance (or for a range of distances): x_r . vector[index(i - j)] is added
+ * to the tile's element (r, j), where x has the tile's rows, or, `by_key`, x_j . vector[index(i - j)], where it has the
+ * tile's columns. Products are made of all vectors that a few rows meet; each element then takes the one it needs. */
 struct relative {
 	/* Of distances 0 or more: 0 .. count - 1, never rising, or never falling, with the distance. */
 	int (*index)(const struct place *p, double distance);
@@ -19,13 +19,13 @@ struct relative {
 size_t relative_reals(int count, int D);
 void relative_table(int count, int D, real *vectors);
 
-/* to[r][j] += x . vector. Rows of `to` are TILE_STRIDE apart, those of x `x_stride`; what is not seen is left alone. */
+/* to[r][j] += x . vector. Rows of `to` are TILE_STRIDE apart, of x `x_stride`; what is not seen stays. */
 void relative_dots(const struct place *p, const struct tile *t, const struct relative *v, const real *x, int x_stride,
 		   real *to);
 
 /* From weights of the tile's elements, which may be gradients of what relative_dots adds. */
 struct relative_sums {
-	real *rows; /* row r (by_key: j) += sum over j (r) of weight[r][j] vector: the gradient of x; NULL: not wanted */
+	real *rows; /* row r (by_key: j) += sum over j (r) of weight[r][j] vector: gradient of x; NULL: not wanted */
 	int rows_stride;
 	const real *x;
 	int x_stride;

@@ -7,8 +7,8 @@
 /* Sandwich (Chi et al. 2022, 2212.10356, section 5): logit = scale q.k + bias(i - j), what the inner product of two
  * sinusoidal position vectors of width dbar leaves when it is compressed by 8 (h + 1) / H:
  *	bias(r) = (sum over k of cos(r 10000^(-2k / dbar)) - dbar / 2) / (8 (h + 1) / H)
- * with dbar / 2 frequencies from k = start on. Not learned. The constant, as in NeMo, makes the bias 0 at distance 0 and
- * leaves the softmax alone. */
+ * with dbar / 2 frequencies from k = start on. Not learned. The constant, as in NeMo, makes the bias 0 at distance 0
+ * and leaves the softmax alone. */
 
 enum { WIDTH, START };
 static const struct option options[] = {

@@ -33,6 +33,11 @@ static bool has_values(const struct place *p)
 	return p->method->value[VALUES].integer != 0;
 }
 
+static size_t tables(const struct place *p)
+{
+	return has_values(p) ? 2 : 1;
+}
+
 static void declare(const struct model_options *o, struct layout *l, int layer)
 {
 	int rows = 2 * (int)o->encoding.value[MAX_DISTANCE].integer + 1, D = (int)(o->width / o->heads);
@@ -63,7 +68,7 @@ static struct relative vectors_of(const struct place *p, const real *vectors)
 
 static size_t table_reals(const struct place *p)
 {
-	return vectors_reals(p) * (has_values(p) ? 2 : 1);
+	return vectors_reals(p) * tables(p);
 }
 
 static void prepare(const struct place *p, struct place_parameters own, struct prepared *to)
@@ -71,7 +76,7 @@ static void prepare(const struct place *p, struct place_parameters own, struct p
 	size_t reached = (size_t)(max_distance(p) + 1) * (size_t)p->D, all = 2 * reached - (size_t)p->D;
 	real *table = to->table;
 	for (int h = 0; h < p->H; h++)
-		for (size_t values = 0; values <= has_values(p); values++, table += vectors_reals(p)) {
+		for (size_t values = 0; values < tables(p); values++, table += vectors_reals(p)) {
 			memcpy(table, own.layer + values * all, reached * sizeof *table);
 			relative_table(max_distance(p) + 1, p->D, table);
 		}
@@ -84,7 +89,7 @@ static void prepare_back(const struct place *p, struct place_parameters own, con
 	size_t reached = (size_t)(max_distance(p) + 1) * (size_t)p->D, all = 2 * reached - (size_t)p->D;
 	(void)own, (void)made, (void)d_inv_freq, (void)d_attention_factor;
 	for (int h = 0; h < p->H; h++)
-		for (size_t values = 0; values <= has_values(p); values++, d_table += vectors_reals(p))
+		for (size_t values = 0; values < tables(p); values++, d_table += vectors_reals(p))
 			vec_add(to.layer + values * all, d_table, (int)reached);
 }
 
@@ -154,8 +159,8 @@ static struct err inspect(const struct inspection *in, struct report *to)
 		snprintf(range[distance], REPORT_WORD, distance < K ? "%d" : "%d and beyond", distance);
 		row[distance] = row_of(p, distance);
 	}
-	report_note(to, "The tables have %d rows of %d, the same for all heads; keys before their query reach rows 0 - %d.",
-		    2 * K + 1, p->D, K);
+	report_note(to, "The tables have %d rows of %d, the same for all heads; keys before their query reach rows 0 - "
+			"%d.", 2 * K + 1, p->D, K);
 	if (!in->own) {
 		report_note(to, "The vectors are learned: give a model to see their lengths.");
 		return OK;
