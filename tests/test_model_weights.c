@@ -163,10 +163,9 @@ static void test_file(void **state)
 	assert_string_equal(safetensors_metadata(&file, "steps"), "1500");
 	assert_string_equal(safetensors_metadata(&file, "options"),
 			    "{\"encoding\":\"t5(buckets=6,max_distance=32,per_layer=off)\",\"heads\":\"2\","
-			    "\"hidden\":\"24\",\"layers\":\"2\",\"positions\":\"consecutive\","
-			    "\"positions_most\":\"2048\",\"rms_eps\":\"1e-05\",\"ssmax\":\"off\","
-			    "\"tied\":\"off\",\"train_length\":\"16\",\"trained_scaling\":\"none\","
-			    "\"width\":\"32\"}");
+			    "\"hidden\":\"24\",\"layers\":\"2\",\"positions\":\"consecutive\",\"positions_most\":\"2048\","
+			    "\"rms_eps\":\"1e-05\",\"ssmax\":\"off\",\"tied\":\"off\",\"train_length\":\"16\","
+			    "\"trained_scaling\":\"none\",\"width\":\"32\"}");
 	assert_int_equal(file.count, layout_count(&m.layout));
 	for (int i = 0; i < file.count; i++) {
 		const struct parameter *p = &m.layout.parameter[i];

@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* RoPE and what has been made of it: rotary_dim (GPT-NeoX's rotary_pct) rotates a part of each head; p_rope (Barbero et
- * al. 2024, 2410.06205, section 6.2) keeps the fastest pairs alone turning, with their exponents; frequencies can be
+ * al. 2024, 2410.06205) keeps the fastest pairs alone turning, with their exponents; frequencies can be
  * learned; some layers, or after training all, can go without. */
 
 enum { THETA, LAYOUT, ROTARY_DIM, P_ROPE, LEARNED, NOPE_EVERY, DROPPED };
