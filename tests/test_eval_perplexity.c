@@ -177,9 +177,9 @@ static void test_coupled(void **state)
 	(void)state;
 	struct setup s;
 	setup_open(&s, "rope", "none", 5);
+	struct model_options o = s.model.options;
 	model_close(&s.model);
 	s.data.task = chosen("task", task_at, "copy(coupled=on)");
-	struct model_options o = s.model.options;
 	o.positions = POSITIONS_TASK;
 	assert_ok(model_open(&o, task_of(&s.data.task)->vocabulary(&s.data.task), &s.model));
 	layout_initialise(&s.model.layout, 5, s.model.value);
