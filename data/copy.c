@@ -7,8 +7,8 @@
  *	with a gap	BOS, fillers, s, fillers, SEP, s, fillers; where both stand is drawn
  *	without		BOS, s, SEP, s; s fills the sequence, and where that varies (training), fillers follow
  *
- * With `coupled`, the second s is at the positions of the first, and SEP at the one before, so that the next symbol always
- * stands one position ahead (position coupling: Cho et al. 2024, 2405.20671, section 3); all else keeps its own.
+ * With `coupled`, the second s is at the positions of the first, and SEP at the one before, so that the next symbol
+ * always stands one position ahead (position coupling: Cho et al. 2024, 2405.20671); all else keeps its own.
  *
  * An ordinary text: a target is the next token, and those scored are the second s, the first at SEP. The symbols of s
  * are distinct while they last: each further 64 are another shuffle of the alphabet. */

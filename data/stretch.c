@@ -25,9 +25,9 @@ static struct err check(const struct batch_source *source)
 	if (!stretchable(task))
 		return refuse_task(task);
 	if (task_placed(source->task))
-		return err_usage("Stretch the same task with positions 0, 1, 2 ...", "the task %s cannot be stretched by "
-				 "filler: it gives its tokens positions of their own, and filler has none",
-				 task->entry.name);
+		return err_usage("Stretch the same task with positions 0, 1, 2 ...",
+				 "the task %s cannot be stretched by filler: it gives its tokens positions of their "
+				 "own, and filler has none", task->entry.name);
 	if (source->length < source->train_length)
 		return err_usage("Give multiples of 1 and above.", "length %d is less than train_length %d: filler can "
 				 "only be added", source->length, source->train_length);

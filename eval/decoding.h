@@ -14,8 +14,8 @@ struct err decoding_open(const struct eval_request *r, int lot, const double *po
 struct err decoding_bytes(const struct eval_request *r, int lot, const double *positions, size_t *bytes);
 void decoding_close(struct decoding *d);
 
-/* token, target [lot][length] -> outcome, as transformer_forward gives it. `progress` (may be NULL) is called after each
- * step with the share of the work that is done, 0 .. 1; an error of it ends the work. */
+/* token, target [lot][length] -> outcome, as transformer_forward gives it. `progress` (may be NULL) is called after
+ * each step with the share of the work that is done, 0 .. 1; an error of it ends the work. */
 typedef struct err decoding_progress(void *data, double share);
 struct err decoding_run(struct decoding *d, const int32_t *token, const int32_t *target, decoding_progress *progress,
 			void *data, struct outcome *out);

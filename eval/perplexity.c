@@ -143,10 +143,9 @@ static struct err check_positions(const struct eval_request *r)
 	TRY(positions_check(&n, r->length));
 	if (!positions_move(&n))
 		return OK;
-	if (decoding_wanted(r))
+	if (r->kv != EVAL_KV_OFF)
 		return err_usage("Leave --kv out.",
-				 "kv: decoding counts positions 0, 1, 2 ..., and this model's are %s",
-				 n.placed ? "the task's" : "drawn");
+				 "kv: sequences at positions of their own are not decoded side by side");
 	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
 	return positions_check_scaling(&n, r->scaling, r->length);
 }

@@ -208,16 +208,20 @@ void attention_enter_row(struct attention *a, const struct attention_layer *l, i
 void attention_row_forward(const struct attention *a, const struct attention_layer *l, int index, int t, int thread)
 {
 	struct attention_head head = attention_head(a, l, index, thread);
+	struct place so_far = *a->place;
 	phase_enter(PHASE_ATTENTION);
-	head.keys = t + 1;
+	head.keys = so_far.T = t + 1;
+	if (so_far.position->gates_ready)
+		so_far.position->gates_ready(&so_far, head.gate, a->H * a->gate_reals);
 	attention_enter_values(&head);
-	if (!a->place->position->centred)
+	if (!so_far.position->centred)
 		attention_enter_keys(&head);
 	attention_rows(&head, t, t + 1);
 	phase_enter(PHASE_ELEMENTWISE);
 }
 
-void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread, real *k)
+void attention_turn_key(const struct attention *a, const struct attention_layer *l, int index, int t, int thread,
+			real *k)
 {
 	struct attention_head head = attention_head(a, l, index, thread);
 	if (!a->rotates)

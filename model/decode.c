@@ -19,6 +19,7 @@ struct decoder {
 	struct zones zones;
 	double *positions; /* [T] */
 	int t;             /* tokens taken */
+	struct transformer *inner; /* B sequences of one token, or of those so far */
 	struct arena memory;
 
 	/* With a cache. */
@@ -27,13 +28,9 @@ struct decoder {
 	real *output;     /* [B][T][C] of the layer at work, as are these */
 	real *lse, *saved; /* [B][H][T], [B][H][T][saved_reals] */
 	real *vector;     /* [T][C] what the encoding adds to the embeddings */
-	struct transformer *step; /* B sequences of one token */
 	int layer_at_work;
 
-	/* Without. */
-	int32_t *token;       /* [B][T] */
-	int32_t *prefix;      /* [B][t] */
-	struct arena run;     /* of a transformer of the sequences so far */
+	int32_t *token; /* without: [B][T], and room for as many */
 };
 
 static struct method scaling_or_none(const struct decoder_request *q)
@@ -46,11 +43,13 @@ static bool recomputes(const struct decoder_request *q)
 	return q->cache == CACHE_RECOMPUTE && q->scaling && scaling_by_length(q->scaling);
 }
 
-static struct transformer_request run_request(const struct decoder *d, int T)
+/* Of one token a sequence; or of the sequences so far, up to all. */
+static struct transformer_request inner_request(const struct decoder_request *q)
 {
-	const struct decoder_request *q = &d->request;
-	return (struct transformer_request){ .model = q->model, .B = q->B, .T = T, .positions = d->positions,
-					     .scaling = &d->scaling };
+	if (!recomputes(q))
+		return (struct transformer_request){ .model = q->model, .B = q->B, .T = 1 };
+	return (struct transformer_request){ .model = q->model, .B = q->B, .T = q->T, .T_least = 1,
+					     .positions = q->positions, .scaling = q->scaling };
 }
 
 /* ---- memory ---- */
@@ -85,17 +84,7 @@ static void place_cached(struct decoder *d, struct arena *a)
 	place_layers(d, a);
 }
 
-static void place_recomputing(struct decoder *d, struct arena *a, size_t run)
-{
-	size_t rows = (size_t)d->request.B * (size_t)d->request.T;
-	d->token = ARENA_TAKE(a, int32_t, rows);
-	d->prefix = ARENA_TAKE(a, int32_t, rows);
-	d->run.base = arena_take(a, run, 1);
-	d->run.size = run;
-}
-
-/* `run`: bytes of a run of the sequences so far. */
-static struct decoder *place(const struct decoder_request *q, size_t run, struct arena *a)
+static struct decoder *place(const struct decoder_request *q, struct arena *a)
 {
 	struct decoder measured, *placed = ARENA_TAKE(a, struct decoder, 1), *d = placed ? placed : &measured;
 	struct method scaling = scaling_or_none(q);
@@ -109,39 +98,18 @@ static struct decoder *place(const struct decoder_request *q, size_t run, struct
 	d->place.T = q->T;
 	d->place.positions = d->positions;
 	if (d->recomputes)
-		place_recomputing(d, a, run);
+		d->token = ARENA_TAKE(a, int32_t, 2 * (size_t)q->B * (size_t)q->T);
 	else
 		place_cached(d, a);
 	return placed;
-}
-
-/* What the longest of the sequences so far takes to run; they need not grow evenly. */
-static struct err run_bytes(const struct decoder_request *q, size_t *bytes)
-{
-	struct transformer_request run = { .model = q->model, .B = q->B, .positions = q->positions,
-					   .scaling = q->scaling };
-	*bytes = 0;
-	if (!recomputes(q))
-		return OK;
-	run.T = q->T;
-	TRY(transformer_bytes(&run, bytes));
-	/* What no memory holds need not be known to the byte. */
-	if (*bytes > memory_available())
-		return OK;
-	for (run.T = 1; run.T < q->T; run.T++) {
-		size_t one;
-		TRY(transformer_bytes(&run, &one));
-		*bytes = one > *bytes ? one : *bytes;
-	}
-	return OK;
 }
 
 /* ---- checks ---- */
 
 static struct err refuse_rotated(const struct method *scaling)
 {
-	return err_usage("Use unrotated.", "a cache of rotated keys: under %s a key is at other places for other queries, "
-			 "so no single rotation of it can be kept", scaling->entry->name);
+	return err_usage("Use unrotated.",
+			 "a cache of rotated keys: under %s a key is at other places for other queries, so no single rotation of it can be kept", scaling->entry->name);
 }
 
 /* Only zones at hand tell where they see a key. */
@@ -151,11 +119,12 @@ static struct err check_turns(const struct decoder_request *q)
 	struct decoder_request unrotated = *q;
 	unrotated.cache = CACHE_UNROTATED;
 	if (place_of(&q->model->options).position->centred)
-		return err_usage("Use unrotated.", "a cache of rotated keys: %s rotates keys by the distance to their "
-				 "query, so no single rotation of one can be kept", q->model->options.encoding.entry->name);
-	place(&unrotated, 0, &measure);
+		return err_usage("Use unrotated.",
+				 "a cache of rotated keys: %s rotates them by the distance to their query, so no "
+				 "single rotation of one can be kept", q->model->options.encoding.entry->name);
+	place(&unrotated, &measure);
 	TRY(arena_reserve(&memory, measure.used, "a decoder"));
-	const struct decoder *d = place(&unrotated, 0, &memory);
+	const struct decoder *d = place(&unrotated, &memory);
 	bool once = zones_turn_once(&d->zones);
 	arena_free(&memory);
 	struct method scaling = scaling_or_none(q);
@@ -172,43 +141,46 @@ static struct err check_scaling(const struct decoder_request *q)
 	return err_at(e, "decoding by the length of each query");
 }
 
-static struct err check(const struct decoder_request *q, size_t *step)
+/* What no memory holds need not be known to the byte, which asks for every length. */
+static struct err inner_bytes(const struct decoder_request *q, size_t *bytes)
 {
+	struct transformer_request inner = inner_request(q);
 	struct transformer_request whole = { .model = q->model, .B = q->B, .T = q->T, .positions = q->positions,
 					     .scaling = q->scaling };
-	struct transformer_request one = { .model = q->model, .B = q->B, .T = 1 };
-	size_t ignored;
-	TRY(transformer_bytes(&whole, &ignored));
+	TRY(transformer_bytes(&whole, bytes));
 	TRY(check_scaling(q));
-	return transformer_bytes(&one, step);
+	return recomputes(q) && *bytes > memory_available() ? OK : transformer_bytes(&inner, bytes);
 }
 
 struct err decoder_bytes(const struct decoder_request *q, size_t *bytes)
 {
 	struct arena measure = { 0 };
-	size_t run, step;
-	TRY(check(q, &step));
-	TRY(run_bytes(q, &run));
-	place(q, run, &measure);
-	arena_take(&measure, recomputes(q) ? 0 : step, 1);
+	size_t inner;
+	TRY(inner_bytes(q, &inner));
+	place(q, &measure);
+	arena_take(&measure, inner, 1);
 	*bytes = measure.used;
 	return q->cache == CACHE_ROTATED ? check_turns(q) : OK;
 }
 
 struct err decoder_open(const struct decoder_request *q, struct decoder **out)
 {
-	struct transformer_request one = { .model = q->model, .B = q->B, .T = 1 };
-	struct arena memory;
-	size_t run, bytes;
+	struct transformer_request inner = inner_request(q);
+	struct transformer *transformer;
+	struct arena memory, measure = { 0 };
+	size_t bytes;
 	*out = NULL;
 	TRY(decoder_bytes(q, &bytes));
-	TRY(run_bytes(q, &run));
-	TRY(arena_reserve(&memory, bytes, "decoding"));
-	struct decoder *d = place(q, run, &memory);
-	struct err e = d->recomputes ? OK : transformer_place(&one, &memory, &d->step);
-	BUG_IF(e.code, "decoding: %s", e.text);
-	d->memory = memory;
-	*out = d;
+	TRY(transformer_open(&inner, &transformer));
+	place(q, &measure);
+	struct err e = arena_reserve(&memory, measure.used, "decoding");
+	if (e.code) {
+		transformer_close(transformer);
+		return e;
+	}
+	*out = place(q, &memory);
+	(*out)->inner = transformer;
+	(*out)->memory = memory;
 	return OK;
 }
 
@@ -218,6 +190,7 @@ void decoder_close(struct decoder *d)
 		return;
 	/* The workspace stands in the arena it describes. */
 	struct arena memory = d->memory;
+	transformer_close(d->inner);
 	arena_free(&memory);
 }
 
@@ -231,7 +204,7 @@ void decoder_restart(struct decoder *d)
 static struct attention_layer attention_of(const struct decoder *d, int layer)
 {
 	const struct layer_cache *c = &d->layer[layer];
-	struct attention_layer l = attention_layer(d->step, layer);
+	struct attention_layer l = attention_layer(d->inner, layer);
 	l.qkv = c->qkv;
 	l.gate = c->gate;
 	l.output = d->output;
@@ -245,14 +218,15 @@ static struct attention_layer attention_of(const struct decoder *d, int layer)
 static void head_job(int index, int thread, void *data)
 {
 	const struct decoder *d = data;
-	const struct layer_activations *from = &d->step->layer[d->layer_at_work];
+	const struct layer_activations *from = &d->inner->layer[d->layer_at_work];
 	const struct layer_cache *to = &d->layer[d->layer_at_work];
 	struct attention_layer l = attention_of(d, d->layer_at_work);
 	size_t C = (size_t)d->place.C, H = (size_t)d->place.H, D = (size_t)d->place.D;
 	size_t G = (size_t)d->place.position->gate_reals, b = (size_t)index / H, h = (size_t)index % H;
 	size_t row = b * (size_t)d->place.T + (size_t)d->t;
 	for (size_t part = 0; part < 3; part++)
-		memcpy(to->qkv + (row * 3 + part) * C + h * D, from->qkv + (b * 3 + part) * C + h * D, D * sizeof(real));
+		memcpy(to->qkv + (row * 3 + part) * C + h * D, from->qkv + (b * 3 + part) * C + h * D,
+		       D * sizeof(real));
 	if (G)
 		memcpy(to->gate + (row * H + h) * G, from->gate + (b * H + h) * G, G * sizeof(real));
 	if (d->request.cache == CACHE_ROTATED)
@@ -275,29 +249,27 @@ static void cached_step(struct decoder *d, const int32_t *token, real *logits)
 	struct attend attend = { .layer = attend_layer, .data = d };
 	size_t C = (size_t)d->place.C;
 	if (d->t == 0) {
-		transformer_pack(d->step);
+		transformer_pack(d->inner);
 		transformer_vectors(d->request.model, &d->place, d->vector);
 	}
 	if (d->place.position->embed)
-		memcpy(d->step->vector, d->vector + (size_t)d->t * C, C * sizeof(real));
-	transformer_step(d->step, token, &attend, logits);
+		memcpy(d->inner->vector, d->vector + (size_t)d->t * C, C * sizeof(real));
+	transformer_step(d->inner, token, &attend, logits);
 }
 
 static void recomputed_step(struct decoder *d, const int32_t *token, real *logits)
 {
-	size_t T = (size_t)d->request.T, t = (size_t)d->t + 1;
-	for (size_t b = 0; b < (size_t)d->request.B; b++)
+	size_t B = (size_t)d->request.B, T = (size_t)d->request.T, t = (size_t)d->t + 1;
+	int32_t *so_far = d->token + B * T; /* [B][t] */
+	for (size_t b = 0; b < B; b++)
 		d->token[b * T + t - 1] = token[b];
 	if (!logits)
 		return;
-	for (size_t b = 0; b < (size_t)d->request.B; b++)
-		memcpy(d->prefix + b * t, d->token + b * T, t * sizeof *token);
-	struct transformer_request request = run_request(d, (int)t);
-	struct transformer *run;
-	d->run.used = 0;
-	struct err e = transformer_place(&request, &d->run, &run);
+	for (size_t b = 0; b < B; b++)
+		memcpy(so_far + b * t, d->token + b * T, t * sizeof *token);
+	struct err e = transformer_resize(d->inner, (int)t, d->positions);
 	BUG_IF(e.code, "decoding: %s", e.text);
-	transformer_last(run, d->prefix, logits);
+	transformer_last(d->inner, so_far, logits);
 }
 
 void decoder_step(struct decoder *d, const int32_t *token, real *logits)

@@ -6,15 +6,15 @@
 /* Which positions the tokens of a model's sequences get, by its option `positions`:
  *
  *	consecutive	0, 1, 2 ...
- *	randomized	T distinct integers of 0 .. positions_most - 1, sorted, every such set as likely (Ruoss et al. 2023,
- *			2305.16843, section 3): in training one draw a batch, in evaluation one a sequence
- *	offset		in training s, s + 1 ..., s uniform over 0 .. positions_most - T for each sequence; in evaluation as
- *			consecutive
+ *	randomized	T distinct integers of 0 .. positions_most - 1, sorted, every such set as likely (Ruoss et al.
+ *			2023, 2305.16843, section 3): in training one draw a batch, in evaluation one a sequence
+ *	offset		in training s, s + 1 ..., s uniform over 0 .. positions_most - T for each sequence; in
+ *			evaluation as consecutive
  *	task		what the task supplies (data/task.h), of each sequence
  */
 enum { POSITIONS_CONSECUTIVE, POSITIONS_RANDOMIZED, POSITIONS_OFFSET, POSITIONS_TASK };
 
-/* Who numbers: a model, in training or in evaluation, and a task, by its name, which may supply positions of its own. */
+/* Who numbers: a model, in training or in evaluation, and a task, by its name, which may supply positions itself. */
 struct numbering {
 	const struct model_options *options;
 	bool training;

@@ -300,14 +300,6 @@ struct err transformer_bytes(const struct transformer_request *request, size_t *
 	return OK;
 }
 
-struct err transformer_place(const struct transformer_request *request, struct arena *memory, struct transformer **out)
-{
-	struct method scaling = scaling_or_none(request);
-	TRY(check(request, &scaling));
-	*out = place(request, &scaling, memory);
-	return OK;
-}
-
 struct err transformer_open(const struct transformer_request *request, struct transformer **out)
 {
 	struct method scaling = scaling_or_none(request);

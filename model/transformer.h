@@ -43,10 +43,6 @@ struct err transformer_open(const struct transformer_request *request, struct tr
 struct err transformer_bytes(const struct transformer_request *request, size_t *bytes);
 void transformer_close(struct transformer *t);
 
-/* The same in memory of the caller's, of transformer_bytes at least; not to be closed. */
-struct err transformer_place(const struct transformer_request *request, struct arena *memory,
-			     struct transformer **out);
-
 /* New positions, of the shape the transformer was opened with. Errors: what the encoding or the scaling cannot take. */
 struct err transformer_move(struct transformer *t, const double *positions);
 

@@ -77,7 +77,7 @@ static void write_rows(const char *path, int cell, int scaling, const double (*n
 		rows[count++] = new_row(c, scaling, i, "recall", number[i][0], number[i][1]);
 		rows[count++] = new_row(c, scaling, i, "echo", 2 * number[i][0], 0.5);
 	}
-	char *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, c->scaling_label[scaling], false);
+	char *csv = run_folder_csv(path, &c->config.eval, c->scaling_label[scaling], false);
 	assert_ok(rows_write(csv, rows, count));
 	free(csv);
 }

@@ -58,7 +58,8 @@ static void setup_open(struct setup *s, const char *encoding, const char *scalin
 
 static struct eval_request request_of(const struct setup *s, int length, int sequences)
 {
-	return (struct eval_request){ &s->model, &s->data, &s->scaling, length, sequences, 1, false };
+	return (struct eval_request){ .model = &s->model, .data = &s->data, .scaling = &s->scaling, .length = length,
+				      .sequences = sequences, .eval_seed = 1 };
 }
 
 static struct eval_result evaluate(const struct setup *s, int length, int sequences)
@@ -176,9 +177,9 @@ static void test_coupled(void **state)
 	(void)state;
 	struct setup s;
 	setup_open(&s, "rope", "none", 5);
+	struct model_options o = s.model.options;
 	model_close(&s.model);
 	s.data.task = chosen("task", task_at, "copy(coupled=on)");
-	struct model_options o = s.model.options;
 	o.positions = POSITIONS_TASK;
 	assert_ok(model_open(&o, task_of(&s.data.task)->vocabulary(&s.data.task), &s.model));
 	layout_initialise(&s.model.layout, 5, s.model.value);

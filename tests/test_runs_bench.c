@@ -251,11 +251,12 @@ static void test_evaluation(void **state)
 }
 
 /* Does the encoding refuse a head_dim of 3, as one that turns pairs must? */
-static bool refuses(const char *name)
+static bool refuses(const char *name, int width, int heads)
 {
 	struct model_options o = sizes();
 	struct layout layout;
-	o.width = 6;
+	o.width = width;
+	o.heads = heads;
 	assert_ok(method_parse("encoding", position_at, name, &o.encoding));
 	struct err e = layout_position(&o, &layout);
 	layout_free(&layout);
@@ -270,12 +271,12 @@ static void test_encodings(void **state)
 	int count = 0, own = -1;
 	(void)state;
 	q.model.width = 6; /* head_dim 3 */
-	assert_true(refuses("rope"));
+	assert_true(refuses("rope", 6, 2));
 	assert_ok(bench_encodings(&q, &e));
 	for (; position_at(count); count++) {
 		assert_string_equal(e[count].name, position_at(count)->name);
 		own = strcmp(e[count].name, "alibi") ? own : count;
-		if (refuses(e[count].name)) {
+		if (refuses(e[count].name, 6, 2)) {
 			assert_int_equal(e[count].refused.code, ERR_USAGE);
 			assert_int_equal(e[count].step.count, 0);
 			continue;
@@ -316,7 +317,7 @@ static void test_attention(void **state)
 	q.attention_head_dim = 3;
 	assert_ok(bench_attention(&q, &a));
 	for (int i = 0; i < arrlen(a.head); i++) {
-		bool refused = refuses(strstr(a.head[i].name, "rope") ? "rope" : a.head[i].name);
+		bool refused = refuses(strstr(a.head[i].name, "rope") ? "rope" : a.head[i].name, 3, 1);
 		assert_int_equal(a.head[i].refused.code, refused ? ERR_USAGE : ERR_NONE);
 		assert_int_equal(a.head[i].forward.count, refused ? 0 : 2);
 	}

@@ -120,7 +120,8 @@ static void write_sequences(int cell, int scaling, const double nll_sum[3])
 {
 	struct sequence_row row[3];
 	const struct cell *c = &grid.cell[cell];
-	char *path = io_join(folder, c->name), *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, c->scaling_label[scaling], true);
+	char *path = io_join(folder, c->name);
+	char *csv = run_folder_csv(path, &c->config.eval, c->scaling_label[scaling], true);
 	for (int i = 0; i < 3; i++)
 		row[i] = (struct sequence_row){
 			.run = c->name, .scaling = c->scaling_label[scaling], .task = "recall", .group = "recall",
@@ -142,7 +143,8 @@ static void two_noisy_seeds(const double second[3])
 			struct row row = new_row(&grid.cell[i], j, 0, "recall", M_E, 0.5);
 			row.cell.scored = 6;
 			row.cell.nll_se = sqrt(3) / 6;
-			char *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, grid.cell[i].scaling_label[j], false);
+			char *csv = run_folder_csv(path, &grid.cell[i].config.eval, grid.cell[i].scaling_label[j],
+						   false);
 			assert_ok(rows_write(csv, &row, 1));
 			free(csv);
 			write_sequences(i, j, i ? second : (const double[]){ 1, 2, 3 });
@@ -185,7 +187,7 @@ static void test_damaged_sequences(void **state)
 {
 	(void)state;
 	two_noisy_seeds((const double[]){ 1, 2, 3 });
-	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, "none", true);
+	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &grid.cell[1].config.eval, "none", true);
 	assert_ok(io_append(csv, "what\n", 5));
 	read_back();
 	results_summary(&results, 0, 0, 4, "recall");

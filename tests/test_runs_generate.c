@@ -100,8 +100,9 @@ static void across_the_trained_length_as_recomputed(void **state)
 static void draws_go_by_the_seed(void **state)
 {
 	(void)state;
-	assert_same("generate run --prompt=3,4 --sample=1 --seed=5", "generate run --prompt=3,4 --sample=1 --seed=5", true);
-	assert_same("generate run --prompt=3,4 --sample=1 --seed=5", "generate run --prompt=3,4 --sample=1 --seed=6", false);
+	static const char *const drawn = "generate run --prompt=3,4 --sample=1 --seed=5";
+	assert_same(drawn, drawn, true);
+	assert_same(drawn, "generate run --prompt=3,4 --sample=1 --seed=6", false);
 	assert_same("generate run --prompt=3,4 --sample=1e-6", "generate run --prompt=3,4", true);
 	assert_same("generate run --prompt=3,4 --seed=9", "generate run --prompt=3,4", true);
 }
@@ -109,7 +110,8 @@ static void draws_go_by_the_seed(void **state)
 /* The rows name the tokens of the line, each with its -ln p. */
 static void a_table_of_what_was_likely(void **state)
 {
-	char *line = printed("generate run --prompt=3,4 --tokens=5"), *table = printed("generate run --prompt=3,4 --tokens=5 --logprobs");
+	char *line = printed("generate run --prompt=3,4 --tokens=5");
+	char *table = printed("generate run --prompt=3,4 --tokens=5 --logprobs");
 	char *row = strtok(table, "\n"), *rest = line;
 	int rows = 0, position, id;
 	double nats;
@@ -159,7 +161,8 @@ static void what_cannot_be_is_refused(void **state)
 	program_refuses("generate absent --prompt=1", "absent", NULL);
 	program_refuses("generate learned " PROMPT "--tokens=4", "learned table has 32 rows", "--tokens=3 at most");
 	program_works("generate learned " PROMPT "--tokens=3");
-	program_refuses("generate run --prompt=1 --scaling=dynamic+window --kv=rotated", "dynamic+window", "Use recompute");
+	program_refuses("generate run --prompt=1 --scaling=dynamic+window --kv=rotated", "dynamic+window",
+			"Use recompute");
 	program_refuses("generate learned --prompt=1 --scaling=yarn", "learned has none", NULL);
 }
 
@@ -227,8 +230,10 @@ static void a_file_of_another_kind_is_refused(void **state)
 /* A study takes the option, and its tables name it. */
 static void a_study_names_it(void **state)
 {
-	static const char study[] = "encoding = rope\nscaling = none, dynamic\nkv = rotated\nmultiples = 1, 2\nsequences = 2\n"
-				    "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\ntrain_length = 32\nsteps = 2\n";
+	static const char study[] = "encoding = rope\nscaling = none, dynamic\nkv = rotated\nmultiples = 1, 2\n"
+				    "sequences = 2\n"
+				    "layers = 1\nwidth = 16\nheads = 1\nhidden = 16\nbatch = 2\n"
+				    "train_length = 32\nsteps = 2\n";
 	(void)state;
 	program_put("a.study", study, strlen(study));
 	char *out = printed("study a.study --out=studied --threads=1");

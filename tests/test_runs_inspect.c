@@ -253,7 +253,8 @@ static void learned_frequencies(void **state)
 	struct method method;
 	assert_ok(method_parse("encoding", position_at, "rope(learned=tempered,nope_every=2)", &method));
 	struct model_options o = { .layers = 3, .width = 16, .heads = 2, .hidden = 0, .rms_eps = 1e-5,
-				   .encoding = method, .train_length = 4 };
+				   .encoding = method, .train_length = 4, .positions_most = 2048,
+				   .trained_scaling = method_default(scaling_at(0)) };
 	assert_ok(model_open(&o, 11, &m));
 	real *ratio = m.value + layout_find(&m.layout, "model.position.log_ratio")->offset;
 	real *factor = m.value + layout_find(&m.layout, "model.position.log_attention_factor")->offset;

@@ -26,7 +26,8 @@ static int start(void **state)
 /* Rows of one file of a run. */
 static struct row *read_rows(const char *run, int64_t stream, const char *label)
 {
-	char *folder = program_path(run), *path = run_folder_csv(folder, &(struct eval_options){ .stream = stream }, label, false);
+	struct eval_options eval = { .stream = stream };
+	char *folder = program_path(run), *path = run_folder_csv(folder, &eval, label, false);
 	struct row *rows = NULL;
 	assert_ok(rows_read(path, &rows));
 	free(folder);
@@ -36,7 +37,8 @@ static struct row *read_rows(const char *run, int64_t stream, const char *label)
 
 static bool has_sequences(const char *run, int64_t stream, const char *label)
 {
-	char *folder = program_path(run), *path = run_folder_csv(folder, &(struct eval_options){ .stream = stream }, label, true);
+	struct eval_options eval = { .stream = stream };
+	char *folder = program_path(run), *path = run_folder_csv(folder, &eval, label, true);
 	bool there = io_exists(path);
 	free(folder);
 	free(path);

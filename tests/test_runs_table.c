@@ -363,8 +363,8 @@ static void test_notes_of_parts(void **state)
 		"so the ramp over rotations leaves no pair unscaled: logn+yarn(",
 		"length / train_length): ntk(factor=2)+temperature; logn+yarn(ramp=rotations,beta_fast=32).",
 		"factor fixed as given, at every length: ntk(factor=2)+temperature.",
-		"in full: rerope(w=0)+logn; ntk(factor=2)+temperature(factor=auto,value=auto); "
-		"temperature(factor=auto,value=0.5)",
+		"in full: rerope(w=0)+logn; ntk(factor=2)+temperature(factor=auto, value=auto); "
+		"temperature(factor=auto, value=0.5)",
 	};
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (!strstr(b.data, part[i]))
@@ -376,7 +376,7 @@ static void test_damaged(void **state)
 {
 	(void)state;
 	two_seeds();
-	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &(struct eval_options){ .stream = EVAL_REPORT }, "none", false);
+	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &grid.cell[1].config.eval, "none", false);
 	assert_ok(io_append(csv, "what\n", 5));
 	results_free(&results);
 	assert_err(results_read(folder, &study, &grid, &results), ERR_USAGE, "damaged");

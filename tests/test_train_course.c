@@ -213,6 +213,20 @@ static void test_replayed(void **state)
 	assert_replayed(&j);
 }
 
+/* None of the sequences that a base of any length of training has seen. */
+static void test_tuned_data(void **state)
+{
+	(void)state;
+	struct job j;
+	job_set(&j);
+	assert_false(course_tunes(&j.train));
+	assert_int_equal(course_first(&j.train, 7), 7 * 2);
+	j.train.base = "0123456789abcdef0123456789abcdef";
+	assert_true(course_tunes(&j.train));
+	assert_true(course_first(&j.train, 0) > (uint64_t)1000000000 * 1048576);
+	assert_int_equal(course_first(&j.train, 7) - course_first(&j.train, 0), 7 * 2);
+}
+
 static void test_plan(void **state)
 {
 	(void)state;
@@ -256,7 +270,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interrupted), cmocka_unit_test(test_lengths), cmocka_unit_test(test_replayed),
-		cmocka_unit_test(test_plan),	    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_tuned_data), cmocka_unit_test(test_plan),	    cmocka_unit_test(test_refused),
 	};
 	if (blas_start(2).code)
 		return 1;

@@ -87,7 +87,8 @@ static struct err check_drop(const struct model_options *model, const struct tra
 				 "drop_rope_at: there is no rope to remove: the encoding is %s",
 				 model->encoding.entry->name);
 	if (model->encoding.value[dropped].integer)
-		return err_usage("Leave one of them out.", "drop_rope_at: rope is dropped from the start, by %s(dropped=on)",
+		return err_usage("Leave one of them out.",
+				 "drop_rope_at: rope is dropped from the start, by %s(dropped=on)",
 				 model->encoding.entry->name);
 	if (train->drop_rope_at >= train->steps)
 		return err_usage("Give fewer, or more --steps.",

@@ -61,9 +61,9 @@ void training_begin(struct training *t);
 extern const char training_diverged_hint[];
 
 /* Trains an open, initialised model (its values change in place). Batch b of step i is made of sequences
- * i batch + b of stream `train` (course_first). A loss or gradient norm that is not finite ends it with ERR_DIVERGED before the
- * update, naming step, loss, gradient norm and the first tensor that is not finite; the values are then those of the
- * last good step. Steps begin after those that hooks->start has found done. */
+ * i batch + b of stream `train` (course_first). A loss or gradient norm that is not finite ends it with ERR_DIVERGED
+ * before the update, naming step, loss, gradient norm and the first tensor that is not finite; the values are then
+ * those of the last good step. Steps begin after those that hooks->start has found done. */
 struct err train_run(struct model *m, const struct data_options *data, const struct train_options *train,
 		     const struct train_hooks *hooks);
 

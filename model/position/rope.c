@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* RoPE and what has been made of it: rotary_dim (GPT-NeoX's rotary_pct) rotates a part of each head; p_rope (Barbero et
- * al. 2024, 2410.06205, section 6.2) keeps the fastest pairs alone turning, with their exponents; frequencies can be
+ * al. 2024, 2410.06205) keeps the fastest pairs alone turning, with their exponents; frequencies can be
  * learned; some layers, or after training all, can go without. */
 
 enum { THETA, LAYOUT, ROTARY_DIM, P_ROPE, LEARNED, NOPE_EVERY, DROPPED };
@@ -27,7 +27,8 @@ static const struct option options[] = {
 			 .unit = "layers", .results = true, .shared = true,
 			 .help = "each n-th layer goes without rotation; 0: none" },
 	[DROPPED] = { .name = "dropped", .kind = OPTION_SWITCH, .initial = "off", .choices = "off|on", .most = 1,
-		      .results = true, .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
+		      .results = true,
+		      .help = "no layer rotates: what is left when rope is removed during training (drop_rope_at)" },
 	{ 0 },
 };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* A command is a file that defines `command_NAME`, and a row here. */
-#define COMMANDS                                                                                                \
-	COMMAND(train) COMMAND(finetune) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(decompose)            \
-	COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                                                            \
-	COMMAND(inspect) COMMAND(scores) COMMAND(forward) COMMAND(generate) COMMAND(bench) COMMAND(check)          \
+#define COMMANDS                                                                                \
+	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(finetune) COMMAND(decompose) \
+	COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                                              \
+	COMMAND(inspect) COMMAND(scores) COMMAND(forward) COMMAND(generate) COMMAND(bench) COMMAND(check) \
 	COMMAND(list) COMMAND(completion)
 
 #define COMMAND(name) extern const struct command command_##name;

@@ -151,8 +151,9 @@ static struct err open_base(struct job *j, const char *path)
 	if (io_same(j->folder, j->c->run.out))
 		return err_usage("Give another --out.", "--out: is the base itself");
 	if (j->c->train.length < j->base.model.train_length)
-		return err_usage("Give a greater one.", "--length: %" PRId64 " is less than the %" PRId64 " that the base "
-				 "was trained at", j->c->train.length, j->base.model.train_length);
+		return err_usage("Give a greater one.",
+				 "--length: %" PRId64 " is less than the %" PRId64 " that the base was trained at",
+				 j->c->train.length, j->base.model.train_length);
 	return OK;
 }
 
@@ -274,16 +275,16 @@ const struct command command_finetune = {
 	.words = "DIR",
 	.help = "train a run on at a longer length under a RoPE scaling",
 	.more = "DIR is a finished run's folder, or the model.safetensors in it. Its weights go on, with a fresh\n"
-		"optimiser, under --scaling at --length, for --steps (200); a batch keeps its tokens unless --batch is\n"
-		"given; lr is 0.3 and warmup 0.1 of the base's lr and of the steps unless given; what else is not given\n"
-		"is the base's. --out becomes a run, in it none, the control, trained as long without scaling. Prints a\n"
-		"table of the base and both at the multiples; `ropewalk table DIR DIR2` prints it again.\n"
+		"optimiser, under --scaling at --length, for --steps (200); a batch keeps its tokens unless --batch\n"
+		"is given; lr is 0.3 of the base's and warmup 0.1 of the steps unless given; what else is not given\n"
+		"is the base's. --out becomes a run, in it none, the control, trained as long without scaling.\n"
+		"Prints a table of the base and both; `ropewalk table DIR DIR2` prints it again.\n"
 		"Example:\n"
 		"  ropewalk finetune runs/out/rope-101 --scaling=yarn --length=256 --out=runs/out/rope-101-yarn",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_TRAIN | LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "references|stream|base",
+	.without = "references|stream|kv|base",
 	.own = own_rows,
 	.own_size = sizeof(struct finetune_options),
 	.run = run,

@@ -30,9 +30,11 @@ static const struct option own[] = {
 	{ ROW(prompt, TEXT, "", "ids", "token ids to continue, with commas between them") },
 	{ ROW(prompt_file, TEXT, "", "file", "the same from a file, with commas or white space between them") },
 	{ ROW(tokens, INTEGER, "16", "tokens", "how many to add"), .least = 1, .most = TOKENS_MOST },
-	{ ROW(scaling, METHOD, "none", "", "RoPE scaling; a factor auto is for the whole length"), .family = scaling_at },
+	{ ROW(scaling, METHOD, "none", "", "RoPE scaling, a factor auto for the whole length; not given: the trained one"),
+	  .family = scaling_at },
 	/* In the order of enum cache_kind. */
-	{ ROW(kv, CHOICE, "recompute", "", "what is kept of earlier tokens: nothing, keys as projected, or keys as first rotated"),
+	{ ROW(kv, CHOICE, "recompute", "",
+	      "what is kept of earlier tokens: nothing, keys as projected, or keys as first rotated"),
 	  .choices = "recompute|unrotated|rotated" },
 	{ ROW(sample, NUMBER, "0", "", "temperature to draw tokens at; 0: the likeliest"), .least = 0, .most = 1e6 },
 	{ ROW(seed, INTEGER, "1", "", "of the draws"), .least = 0, .most = 9007199254740991 },
@@ -215,8 +217,9 @@ static struct err fits(const struct decoder_request *request)
 static struct err continue_prompt(struct config *c, struct generation *g)
 {
 	const struct generate_options *o = g->options;
+	const struct method *scaling = config_given(c, "scaling") ? &o->scaling : &g->model->options.trained_scaling;
 	struct decoder_request request = { .model = g->model, .B = 1, .T = (int)(g->prompt + o->tokens - 1),
-					   .scaling = &o->scaling, .cache = (enum cache_kind)o->kv };
+					   .scaling = scaling, .cache = (enum cache_kind)o->kv };
 	struct arena memory = { 0 };
 	TRY(check_reach(g->model, g->prompt, o->tokens));
 	TRY(fits(&request));
@@ -279,15 +282,16 @@ static struct err run(struct invocation *in)
 
 const struct command command_generate = {
 	.name = "generate",
-	.words = "DIR-or-MODEL.safetensors",
+	.words = "MODEL",
 	.help = "continue a prompt of token ids",
-	.more = "Prints the ids that are added, on one line. With --kv=unrotated or rotated earlier tokens are kept in a\n"
-		"cache; recompute runs the whole sequence again at each step where its length changes frequencies, and\n"
-		"keeps keys as projected where that is the same. A model that ropewalk wrote knows its options; for\n"
-		"others give --heads, --encoding, --rope-theta ...; sizes are read from the shapes.\n"
+	.more = "MODEL is a run's folder or a safetensors file. Prints the ids that are added, on one line.\n"
+		"With --kv=unrotated or rotated earlier tokens are kept in a cache; recompute runs the whole sequence\n"
+		"again at each step where its length changes frequencies, and keeps keys as projected where that is\n"
+		"the same. A model that ropewalk wrote knows its options; for others give --heads, --encoding,\n"
+		"--rope-theta ...; sizes are read from the shapes.\n"
 		"Examples:\n"
 		"  ropewalk generate runs/out/rope-101 --prompt=3,14,15,9 --tokens=8\n"
-		"  ropewalk generate runs/out/rope-101 --prompt-file=ids --sample=1 --seed=7 --scaling=dynamic --kv=rotated",
+		"  ropewalk generate runs/out/rope-101 --prompt-file=ids --sample=1 --scaling=dynamic --kv=rotated",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_MODEL | LIST_RUN | LIST_OWN,

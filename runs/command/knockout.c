@@ -110,7 +110,7 @@ static struct err run(struct invocation *in)
 const struct command command_knockout = {
 	.name = "knockout",
 	.words = "DIR",
-	.help = "freeze or remove rotated pairs of a trained run, and see which serve what",
+	.help = "say which rotated pairs serve what, by freezing or removing them",
 	.more = "DIR is a run's folder, or the model.safetensors in it. Prints perplexity and accuracy by group with\n"
 		"each pair in turn standing still, then removed, in every head, beside the intact model on the same\n"
 		"sequences, with the pair's wavelength and its turns within train_length. Nothing is written.\n"

@@ -98,7 +98,7 @@ static struct err run(struct invocation *in)
 const struct command command_oracle = {
 	.name = "oracle",
 	.words = "DIR",
-	.help = "fit a trained run's frequencies to a longer length, and see how far the recipes are from that",
+	.help = "say how far RoPE scalings are from the best frequencies, by fitting them",
 	.more = "DIR is the folder of a run with rope, or the model.safetensors in it. Its weights are frozen; inverse\n"
 		"frequencies and attention factor are fitted by gradient on sequences of stream tune, once from the\n"
 		"trained frequencies and once from yarn's, and the better on further ones of tune is kept. Prints it\n"

@@ -108,7 +108,7 @@ static struct err run(struct invocation *in)
 const struct command command_patch = {
 	.name = "patch",
 	.words = "DIR",
-	.help = "apply a RoPE scaling in one layer, head or pair at a time, and see where its gain comes from",
+	.help = "say in which layers, heads and pairs a RoPE scaling has its effect",
 	.more = "DIR is a run's folder, or the model.safetensors in it. Prints accuracy by group without the scaling,\n"
 		"with it everywhere, with it only in each part, and everywhere but there, on the same sequences; and\n"
 		"how much of the whole change each of them has. Nothing is written.\n"

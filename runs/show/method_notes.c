@@ -74,7 +74,10 @@ static void visit_factor(const struct cell *c, int scaling, void *data)
 		return;
 	struct text_builder identity = { 0 };
 	method_identity(m, &identity);
-	add_word(&f->full, identity.data);
+	add_word(&f->full, "");
+	/* Many options are longer than a line: it may end between them. */
+	for (const char *at = identity.data; *at; at++)
+		text_add(&f->full, *at == ',' ? "%c " : "%c", *at);
 	text_builder_free(&identity);
 }
 

@@ -97,7 +97,7 @@ static struct err read_row(struct tuned *t, int index, const char *folder, const
 {
 	struct row *all = NULL;
 	struct text_builder label = { 0 };
-	char *path = run_folder_csv(folder, EVAL_REPORT, scaling, false);
+	char *path = run_folder_csv(folder, &t->after.eval, scaling, false);
 	struct err e = rows_read(path, &all);
 	for (ptrdiff_t i = 0; i < arrlen(all); i++)
 		if (wanted(t, &all[i]))
