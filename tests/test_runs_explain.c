@@ -99,8 +99,9 @@ static void test_patch(void **state)
 	(void)state;
 	json_t *all = records(PATCH "--by=layer --format=json");
 	assert_int_equal(json_array_size(all), (2 + 2 * 2) * 5);
-	const json_t *none = one(all, "none", "layer", "", "all"), *everywhere = one(all, "everywhere", "layer", "", "all"),
-		     *only = one(all, "only", "layer", "0", "all"), *but = one(all, "all but", "layer", "1", "all");
+	const json_t *none = one(all, "none", "layer", "", "all");
+	const json_t *everywhere = one(all, "everywhere", "layer", "", "all");
+	const json_t *only = one(all, "only", "layer", "0", "all"), *but = one(all, "all but", "layer", "1", "all");
 	double way = json_number(everywhere, "accuracy") - json_number(none, "accuracy");
 	assert_close(json_number(everywhere, "change"), way, 1e-12);
 	assert_true(way != 0);
@@ -109,7 +110,8 @@ static void test_patch(void **state)
 	for (size_t i = 0; i < json_array_size(all); i++) {
 		const json_t *r = json_array_get(all, i), *share = json_object_get(r, "recovered");
 		const char *group = json_string_value(json_object_get(r, "group"));
-		const json_t *from = one(all, "none", "layer", "", group), *to = one(all, "everywhere", "layer", "", group);
+		const json_t *from = one(all, "none", "layer", "", group),
+			     *to = one(all, "everywhere", "layer", "", group);
 		if (!json_is_number(share))
 			continue;
 		double whole = json_number(to, "accuracy") - json_number(from, "accuracy");
@@ -175,8 +177,10 @@ static void test_knockout(void **state)
 	(void)state;
 	json_t *all = records("knockout rope --format=json" FEW);
 	assert_int_equal(json_array_size(all), (1 + 2 * 4) * 5);
-	const json_t *intact = one(all, "intact", "pair", "", "echo"), *first = one(all, "removed", "pair", "0", "echo");
-	assert_close(json_number(first, "change"), json_number(first, "accuracy") - json_number(intact, "accuracy"), 1e-9);
+	const json_t *intact = one(all, "intact", "pair", "", "echo"),
+		     *first = one(all, "removed", "pair", "0", "echo");
+	assert_close(json_number(first, "change"),
+		     json_number(first, "accuracy") - json_number(intact, "accuracy"), 1e-9);
 	assert_close(json_number(first, "wavelength"), 2 * M_PI, 1e-12);
 	assert_close(json_number(first, "rotations"), 32 / (2 * M_PI), 1e-12);
 	assert_true(json_number(first, "nll") != json_number(intact, "nll"));
