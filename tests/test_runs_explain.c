@@ -25,7 +25,7 @@ static int start(void **state)
 {
 	(void)state;
 	program_start();
-	program_works("train " SMALL "--out=rope --steps=40 --lr=0.02 --warmup=5");
+	program_works("train " SMALL "--out=rope --steps=200 --lr=0.02 --warmup=5");
 	program_works("train " SMALL "--out=nope --steps=0 --encoding=nope");
 	program_works("train " SMALL "--out=learned --steps=0 --encoding=rope(learned=on)");
 	return 0;
@@ -97,7 +97,9 @@ static const json_t *one(const json_t *all, const char *setting, const char *nam
 static void test_patch(void **state)
 {
 	(void)state;
-	json_t *all = records(PATCH "--by=layer --format=json");
+	int shares = 0;
+	json_t *all = records("patch rope --scaling=linear(factor=8) --multiple=2 --by=layer --sequences=64 "
+			      "--format=json");
 	assert_int_equal(json_array_size(all), (2 + 2 * 2) * 5);
 	const json_t *none = one(all, "none", "layer", "", "all");
 	const json_t *everywhere = one(all, "everywhere", "layer", "", "all");
@@ -112,13 +114,18 @@ static void test_patch(void **state)
 		const char *group = json_string_value(json_object_get(r, "group"));
 		const json_t *from = one(all, "none", "layer", "", group),
 			     *to = one(all, "everywhere", "layer", "", group);
+		assert_close(json_number(r, "change"),
+			     json_number(r, "accuracy") - json_number(from, "accuracy"), 1e-9);
 		if (!json_is_number(share))
 			continue;
+		shares++;
 		double whole = json_number(to, "accuracy") - json_number(from, "accuracy");
 		assert_true(fabs(whole) >= 0.01);
 		assert_close(json_number_value(share),
 			     (json_number(r, "accuracy") - json_number(from, "accuracy")) / whole, 1e-9);
 	}
+	/* Linear interpolation by 8 costs echo too much to be chance. */
+	assert_true(shares > 4);
 	json_decref(all);
 }
 
