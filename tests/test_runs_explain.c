@@ -279,6 +279,10 @@ static void test_oracle_no_worse(void **state)
 	char kept[80];
 	tune_numbers("oracle rope --steps=0 --multiple=1" FEW, before, after, kept);
 	assert_true(before[0] == after[0] && before[1] == after[1]);
+	json_t *tune = records("eval rope --scaling=none --multiples=1 --stream=tune --format=json" FEW);
+	assert_close(before[0], json_number(json_array_get(tune, json_array_size(tune) - 1), "nll"), 1e-4);
+	json_decref(tune);
+	shell("rm rope/tune-*");
 	has(kept, "what was there before the fit, of none");
 	/* So high a rate spoils it. */
 	tune_numbers("oracle rope --steps=3 --batch=1 --lr=3 --multiple=1" FEW, before, after, kept);
