@@ -53,10 +53,16 @@ static void frequencies(const struct scaling_request *r, double *inv_freq, doubl
 	*attention_factor = attention_factor_of(r);
 }
 
+static const char *rule(const struct method *own)
+{
+	return *own->value[LISTS].text ? "lists: short where length <= train_length, long beyond" : NULL;
+}
+
 const struct scaling scaling_longrope = {
 	.entry = { .name = "longrope", .help = "each pair divided by a number of a list, and a temperature",
 		   .paper = "Ding et al. 2024, 2402.13753", .options = options, .joins = scaling_joins },
 	.tempers = true,
 	.check = check,
 	.frequencies = frequencies,
+	.rule = rule,
 };

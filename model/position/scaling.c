@@ -111,6 +111,12 @@ double scaling_length_ratio(const struct scaling_request *r)
 	return fmax(1, r->length / r->train_length);
 }
 
+const char *scaling_length_rule(const struct method *own)
+{
+	(void)own;
+	return "ratio max(1, length / train_length)" BLOCK_RULE;
+}
+
 static int rotary_dim(const struct place *p)
 {
 	return p->position->rotary_dim ? p->position->rotary_dim(p) : p->D;

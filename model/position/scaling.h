@@ -53,6 +53,9 @@ struct scaling {
 	bool (*settled)(const struct method *own);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */
 	double (*ratio)(const struct scaling_request *r);
+	/* In words, what goes by the length and is no option `factor`: "ratio max(1, ...)". Returns NULL where its
+	 * options leave nothing that does. NULL: nothing ever does. */
+	const char *(*rule)(const struct method *own);
 };
 
 const struct entry *scaling_at(int index);
@@ -66,6 +69,7 @@ const struct entry *scaling_at(int index);
 	{ .name = BLOCK_NAME, .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
 	  .unit = "queries", .results = true,                                                                     \
 	  .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" }
+#define BLOCK_RULE ", length that of the sequence or, with block, up to the end of the query's block"
 
 static inline const struct scaling *scaling_of(const struct method *m)
 {
@@ -88,8 +92,9 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
 				       double length);
 
-/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings. */
+/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings; and that one's `rule`. */
 double scaling_length_ratio(const struct scaling_request *r);
+const char *scaling_length_rule(const struct method *own);
 
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
