@@ -68,7 +68,7 @@ const struct entry *scaling_at(int index);
 #define BLOCK_OPTION                                                                                           \
 	{ .name = BLOCK_NAME, .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
 	  .unit = "queries", .results = true,                                                                     \
-	  .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" }
+	  .help = "each block of queries goes by the length that ends with it; 0: by that of the whole sequence" }
 #define BLOCK_RULE ", length that of the sequence or, with block, up to the end of the query's block"
 
 static inline const struct scaling *scaling_of(const struct method *m)
@@ -115,6 +115,13 @@ void scaling_base(const struct scaling_request *r, double *inv_freq);
 /* What all parts together make of an encoding with `rope_theta`: inv_freq [rotated / 2] and the attention factor. */
 void scaling_frequencies(const struct method *scaling, const struct model_options *options, double length,
 			 double *inv_freq, double *attention_factor);
+
+/* The same for queries that reach `length` in a sequence of length `whole`: a factor auto goes by the whole. */
+void scaling_frequencies_within(const struct method *scaling, const struct model_options *options, double length,
+				double whole, double *inv_freq, double *attention_factor);
+
+/* The scaling with each factor that is auto as it is at this length: from then on it stays. */
+struct method scaling_resolved(const struct method *scaling, const struct model_options *options, double length);
 
 /* What all parts together multiply a query at this position by. */
 double scaling_query_scale(const struct method *scaling, const struct model_options *options, double length,
