@@ -454,6 +454,8 @@ static struct err parse_list(struct method *m, const char *text)
 	return e;
 }
 
+#define PARENTHESES "Write NAME or NAME(option=value,...); a shell wants quotes around parentheses."
+
 /* Finds the name's end and the parentheses behind it; `open` and `close` are NULL if there are none. */
 static struct err find_parentheses(const char *text, const char **open, const char **close)
 {
@@ -462,19 +464,18 @@ static struct err find_parentheses(const char *text, const char **open, const ch
 	*open = *close = NULL;
 	for (const char *s = text; *s; s++) {
 		if (*close && !isspace((unsigned char)*s))
-			return err_usage(NULL, "'%s' follows the closing parenthesis", trim(s, shown));
+			return err_usage(PARENTHESES, "'%s' follows the closing parenthesis", trim(s, shown));
 		if (*s == '(' && !depth++)
 			*open = s;
 		if (*s == ')' && --depth <= 0) {
 			if (depth < 0)
-				return err_usage(NULL, "'%s' closes a parenthesis that was not opened",
+				return err_usage(PARENTHESES, "'%s' closes a parenthesis that was not opened",
 						 trim(text, shown));
 			*close = s;
 		}
 	}
 	if (depth)
-		return err_usage("Write NAME or NAME(option=value,...); a shell wants quotes around parentheses.",
-				 "'%s' lacks a closing parenthesis", trim(text, shown));
+		return err_usage(PARENTHESES, "'%s' lacks a closing parenthesis", trim(text, shown));
 	return OK;
 }
 

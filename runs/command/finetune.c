@@ -53,21 +53,6 @@ struct job {
 	double *multiple;
 };
 
-/* What the factor of each part is at this length, where it is not given: from then on it stays. */
-static struct method resolve(const struct method *scaling, const struct model_options *options, double length)
-{
-	struct method part[METHOD_PARTS];
-	int count = method_split(scaling, part);
-	for (int i = 0; i < count; i++) {
-		int factor = method_find(part[i].entry, "factor");
-		if (factor < 0 || part[i].value[factor].number != 0)
-			continue;
-		double resolved = scaling_part_request(&part[i], options, length).factor;
-		method_set(&part[i], factor, (union option_value){ .number = resolved });
-	}
-	return method_join(part, count);
-}
-
 /* So many sequences that a batch has as many tokens as the base's. */
 static int64_t batch_of(const struct config *base, int64_t length)
 {
@@ -163,7 +148,7 @@ static struct err plan(struct job *j, const struct method *asked)
 	struct train_options train = train_options_of(j);
 	struct method none = method_default(scaling_at(0));
 	TRY(scaling_check(asked, &j->model.options, (double)train.length));
-	struct method scaling = resolve(asked, &j->model.options, (double)train.length);
+	struct method scaling = scaling_resolved(asked, &j->model.options, (double)train.length);
 	set_tuning(j, &j->tuning[0], strdup(c->run.out), "finetune", &scaling, &train);
 	set_tuning(j, &j->tuning[1], io_join(c->run.out, TUNED_CONTROL), "control", &none, &train);
 	for (int i = 0; i <= j->control; i++) {
