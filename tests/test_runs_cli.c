@@ -77,6 +77,19 @@ static void test_bad_folders(void **state)
 	program_failed("train", &o, 2, "/dev/null", NULL);
 }
 
+/* A model that says itself what it is takes no option of the model, one of another encoding or of its own. */
+static void test_model_options(void **state)
+{
+	(void)state;
+	program_refuses("inspect learned --learned-overflow=clamp", "--learned-overflow: learned says itself", "Leave");
+	program_refuses("inspect rope/model.safetensors --t5-buckets=4", "--t5-buckets: rope/model.safetensors says",
+			NULL);
+	program_refuses("forward learned/model.safetensors --tokens=x --output=y --learned-overflow=clamp",
+			"--learned-overflow: learned/model.safetensors says itself", NULL);
+	program_refuses("generate alibi --prompt=1 --alibi-slopes=spread", "--alibi-slopes: alibi says itself", NULL);
+	program_refuses("generate alibi --prompt=1 --scaling=nonesuch", "'nonesuch' is unknown", NULL);
+}
+
 static void test_bad_evaluations(void **state)
 {
 	(void)state;
@@ -193,6 +206,7 @@ int main(void)
 		cmocka_unit_test(test_bad_words),
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_bad_folders),
+		cmocka_unit_test(test_model_options),
 		cmocka_unit_test(test_bad_evaluations),
 		cmocka_unit_test(test_bad_tokens),
 		cmocka_unit_test(test_output_is_checked),
