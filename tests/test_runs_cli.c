@@ -53,6 +53,8 @@ static void test_bad_values(void **state)
 	program_refuses("train --out=new --heads=0", "--heads: 0: out of range", "1 to 1024");
 	program_refuses("train --out=new --tied=maybe", "--tied: 'maybe' is neither on nor off", NULL);
 	program_refuses("train --out=new --encoding=ropes", "--encoding: 'ropes' is unknown", "did you mean 'rope'?");
+	program_refuses("train --out=new --encoding=RoPE", "--encoding: 'RoPE' is unknown", "did you mean 'rope'?");
+	program_refuses("inspect --scaling=logn+YaRN", "--scaling: 'YaRN' is unknown", "did you mean 'yarn'?");
 	program_refuses("train --out=new --encoding=rope(thet=3)", "'thet' is unknown", "theta");
 	program_refuses("train --out=new --encoding=rope(10000)", "bare value", "theta");
 	program_refuses("train --out=new --alibi-slopes=spread", "--alibi-slopes: has no effect: the encoding is rope",
