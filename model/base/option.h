@@ -81,8 +81,9 @@ void option_print(const struct option *o, union option_value value, struct text_
 /* All options at their defaults. More than METHOD_OPTIONS or a default that does not parse is a BUG. */
 struct method method_default(const struct entry *entry);
 
-/* NAME or NAME(option=value,...), or several of them with + between. Unknown names suggest the nearest; a bare value inside the parentheses, an option
- * given twice or one that the method lacks is refused. `what` ("scaling") names the family in errors. */
+/* NAME or NAME(option=value,...), or several of them with + between. Unknown names suggest the nearest; a bare
+ * value inside the parentheses, an option given twice or one that the method lacks is refused. `what` ("scaling")
+ * names the family in errors. */
 struct err method_parse(const char *what, family_at family, const char *text, struct method *out);
 
 /* Sets one option by index, remembering that it was given. */

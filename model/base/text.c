@@ -295,3 +295,17 @@ void text_builder_free(struct text_builder *b)
 	free(b->data);
 	*b = (struct text_builder){ 0 };
 }
+
+const char *text_shown(const char *text, char out[TEXT_SHOWN])
+{
+	while (isspace((unsigned char)*text))
+		text++;
+	size_t length = strlen(text);
+	while (length && isspace((unsigned char)text[length - 1]))
+		length--;
+	if (length < TEXT_SHOWN)
+		snprintf(out, TEXT_SHOWN, "%.*s", (int)length, text);
+	else
+		snprintf(out, TEXT_SHOWN, "%.*s...", TEXT_SHOWN - 4, text);
+	return out;
+}

@@ -35,6 +35,10 @@ void text_list_free(char **list);
  * that a second time changes nothing. */
 void text_printable(const char *text, char *out, size_t room);
 
+/* The text without the white space around it, cut to what an error can show. */
+#define TEXT_SHOWN 100
+const char *text_shown(const char *text, char out[TEXT_SHOWN]);
+
 /* A string that grows; `data` is never NULL after the first append. text_builder_free() it. */
 struct text_builder {
 	char *data;
