@@ -75,9 +75,9 @@ static struct err copy_check(const struct method *task, int train_length, int le
 	if (length >= least)
 		return OK;
 	if (!has_gap(task))
-		return err_usage("give a greater length", "copy(gap=off): length %d is too short: BOS, a symbol, SEP "
+		return err_usage("Give a greater length.", "copy(gap=off): length %d is too short: BOS, a symbol, SEP "
 				 "and the symbol again need %d", length, least);
-	return err_usage("give a greater length, or copy(gap=off), which makes any from 4", "copy: length %d is too "
+	return err_usage("Give a greater length, or copy(gap=off), which makes any from 4.", "copy: length %d is too "
 			 "short: %d symbols twice, BOS and SEP need %d", length, MOST_WITH_GAP, least);
 }
 

@@ -84,7 +84,7 @@ static int recall_vocabulary(const struct method *task)
 
 static struct err recall_check(const struct method *task, int train_length, int length)
 {
-	const char *hint = "give a greater length, or fewer pairs (--recall-pairs)";
+	const char *hint = "Give a greater length, or fewer pairs (--recall-pairs).";
 	int pairs = pairs_of(task), least = least_length(pairs);
 	if (!grows_filler(task)) {
 		if (length < least)

@@ -49,7 +49,7 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 	struct numbering n = numbering_of(r);
 	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length,
 					     .positions = positions_move(&n) ? NULL : fixed,
-					     .each = positions_each(&n), .scaling = r->scaling };
+					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs };
 }
 
 static struct batch_source source_of(const struct eval_request *r)
@@ -182,6 +182,7 @@ static struct err evaluation_open(struct evaluation *e)
 {
 	const struct eval_request *r = e->request;
 	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
+	BUG_IF(r->pairs && decoding_wanted(r), "pairs set apart for token by token");
 	TRY(eval_check_vocabulary(r));
 	struct batch_source source = source_of(r);
 	TRY(batch_open(&source, e->lot, &e->batch));

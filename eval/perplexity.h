@@ -21,6 +21,7 @@ struct eval_request {
 	uint64_t eval_seed;
 	bool tune; /* sequences of stream `tune`, to choose an option by, instead of `report` */
 	int kv;    /* EVAL_KV_..: token by token with such a cache (model/decode.h) */
+	const struct pair_sets *pairs; /* how each head's pairs turn; NULL: as the scaling says. Not with kv */
 };
 
 /* One group of one sequence. */

@@ -38,6 +38,19 @@ static struct method scaling_or_none(const struct decoder_request *q)
 	return q->scaling ? *q->scaling : method_default(scaling_at(0));
 }
 
+/* The request as it is configured once, for the longest length: no step decides on a factor. */
+static struct decoder_request configured(const struct decoder_request *q, struct method *scaling)
+{
+	struct decoder_request c = *q;
+	struct method asked = scaling_or_none(q);
+	double length = q->positions ? 0 : q->T;
+	for (int t = 0; q->positions && t < q->T; t++)
+		length = q->positions[t] + 1 > length ? q->positions[t] + 1 : length;
+	*scaling = scaling_resolved(&asked, &q->model->options, length);
+	c.scaling = scaling;
+	return c;
+}
+
 static bool recomputes(const struct decoder_request *q)
 {
 	return q->cache == CACHE_RECOMPUTE && q->scaling && scaling_by_length(q->scaling);
@@ -90,6 +103,7 @@ static struct decoder *place(const struct decoder_request *q, struct arena *a)
 	struct method scaling = scaling_or_none(q);
 	*d = (struct decoder){ .request = *q, .recomputes = recomputes(q), .place = place_of(&q->model->options) };
 	d->scaling = d->recomputes ? scaling : scaling_by_query(&scaling);
+	d->request.scaling = NULL; /* it need not stay */
 	d->positions = ARENA_TAKE(a, double, (size_t)q->T);
 	for (int t = 0; d->positions && t < q->T; t++) {
 		d->positions[t] = q->positions ? q->positions[t] : t;
@@ -152,7 +166,7 @@ static struct err inner_bytes(const struct decoder_request *q, size_t *bytes)
 	return recomputes(q) && *bytes > memory_available() ? OK : transformer_bytes(&inner, bytes);
 }
 
-struct err decoder_bytes(const struct decoder_request *q, size_t *bytes)
+static struct err configured_bytes(const struct decoder_request *q, size_t *bytes)
 {
 	struct arena measure = { 0 };
 	size_t inner;
@@ -163,22 +177,31 @@ struct err decoder_bytes(const struct decoder_request *q, size_t *bytes)
 	return q->cache == CACHE_ROTATED ? check_turns(q) : OK;
 }
 
-struct err decoder_open(const struct decoder_request *q, struct decoder **out)
+struct err decoder_bytes(const struct decoder_request *q, size_t *bytes)
 {
-	struct transformer_request inner = inner_request(q);
+	struct method scaling;
+	struct decoder_request once = configured(q, &scaling);
+	return configured_bytes(&once, bytes);
+}
+
+struct err decoder_open(const struct decoder_request *request, struct decoder **out)
+{
+	struct method scaling;
+	struct decoder_request q = configured(request, &scaling);
+	struct transformer_request inner = inner_request(&q);
 	struct transformer *transformer;
 	struct arena memory, measure = { 0 };
 	size_t bytes;
 	*out = NULL;
-	TRY(decoder_bytes(q, &bytes));
+	TRY(configured_bytes(&q, &bytes));
 	TRY(transformer_open(&inner, &transformer));
-	place(q, &measure);
+	place(&q, &measure);
 	struct err e = arena_reserve(&memory, measure.used, "decoding");
 	if (e.code) {
 		transformer_close(transformer);
 		return e;
 	}
-	*out = place(q, &memory);
+	*out = place(&q, &memory);
 	(*out)->inner = transformer;
 	(*out)->memory = memory;
 	return OK;

@@ -6,13 +6,17 @@
 #include <math.h>
 #include <string.h>
 
+/* Of A+B the names of all parts. */
 static void report_method(struct report *to, const char *name, const char *label, const struct method *m)
 {
-	struct text_builder b = { 0 };
-	method_identity(m, &b);
-	report_text(to, name, m->entry->name);
-	report_text(to, label, b.data);
-	text_builder_free(&b);
+	struct text_builder names = { 0 }, identity = { 0 };
+	for (const struct method *part = m; part; part = part->plus)
+		text_add(&names, "%s%s", part == m ? "" : "+", part->entry->name);
+	method_identity(m, &identity);
+	report_text(to, name, names.data);
+	report_text(to, label, identity.data);
+	text_builder_free(&names);
+	text_builder_free(&identity);
 }
 
 static void report_request(const struct inspection *in, struct report *to)

@@ -73,7 +73,7 @@ struct err positions_check(const struct numbering *n, int T)
 	TRY(check_task(n));
 	int64_t most = n->options->positions_most;
 	if ((randomized(n) || offset(n)) && T > most)
-		return err_usage("Give a greater --positions-most.",
+		return err_usage("A model trained with a greater --positions-most takes longer ones.",
 				 "positions: a sequence of %d tokens has more than the %lld positions of "
 				 "positions_most", T, (long long)most);
 	return check_reach(n, T);

@@ -2,6 +2,8 @@
 
 #include "model/transformer_parts.h"
 
+#include <string.h>
+
 struct err model_open(const struct model_options *options, int V, struct model *out)
 {
 	*out = (struct model){ .options = *options, .V = V };
@@ -21,6 +23,15 @@ void model_close(struct model *m)
 	layout_free(&m->layout);
 	arena_free(&m->memory);
 	*m = (struct model){ 0 };
+}
+
+void model_inherit(struct model *m, const struct model *from)
+{
+	for (int i = 0; i < layout_count(&m->layout); i++) {
+		const struct parameter *to = &m->layout.parameter[i], *p = layout_find(&from->layout, to->name);
+		if (p && p->size == to->size)
+			memcpy(m->value + to->offset, from->value + p->offset, p->size * sizeof(real));
+	}
 }
 
 static size_t chunk_size(size_t rows, int T)

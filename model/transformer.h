@@ -18,6 +18,9 @@ struct model {
 struct err model_open(const struct model_options *options, int V, struct model *out);
 void model_close(struct model *m);
 
+/* Takes over the values of every tensor that `from` has too, by name and size; the others stay. */
+void model_inherit(struct model *m, const struct model *from);
+
 /* A transformer is a model's workspace for batches of one shape: B sequences of T tokens at given positions under one
  * scaling. Its memory grows linearly with B T. It may be used again and again; the model's values may change between
  * calls. */

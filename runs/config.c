@@ -193,6 +193,17 @@ void config_inherit(struct config *c, unsigned lists, const struct config *from)
 				inherit_row(c, 1u << i, o, from);
 }
 
+void config_take_methods(struct config *c, unsigned lists, const struct config *from)
+{
+	for (int i = 0; i < LISTS; i++) {
+		unsigned list = lists & (1u << i);
+		for (const struct option *o = list ? option_rows(&c->scope, list) : NULL; o && o->name; o++)
+			if (o->kind == OPTION_METHOD)
+				*method_field(o, config_list(c, list)) =
+					*method_field_const(o, config_list_const(from, list));
+	}
+}
+
 /* The flag for an option of a method of `family`: its own (METHOD_OPTION) before the shared one. Marks both as used. */
 static const struct config_flag *flag_for(struct config *c, family_at family, const struct entry *entry,
 					  const struct option *option)

@@ -66,6 +66,10 @@ struct err config_at(const struct config *c, const char *name, struct err e);
 /* Options of these lists that were not given take the values of another config, before config_finish. */
 void config_inherit(struct config *c, unsigned lists, const struct config *from);
 
+/* Methods of these lists as they are written in `from`, which are the same by value: options of a method that was
+ * inherited are given no longer. */
+void config_take_methods(struct config *c, unsigned lists, const struct config *from);
+
 /* Does this name belong to a switch, which takes no word of its own? */
 bool config_is_switch(const struct config *c, const char *name);
 

@@ -84,7 +84,7 @@ static void add_other_defaults(const struct option_name *n, struct text_builder 
 	for (int i = 0; n->family && !n->entry && n->family(i); i++) {
 		const struct entry *e = n->family(i);
 		int at = method_find(e, n->option->name);
-		if (at >= 0 && strcmp(e->options[at].initial, n->option->initial))
+		if (at >= 0 && e->options[at].shared && strcmp(e->options[at].initial, n->option->initial))
 			text_add(b, " (%s: %s)", e->name, e->options[at].initial);
 	}
 }

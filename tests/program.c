@@ -278,7 +278,7 @@ void program_refuses(const char *line, const char *first, const char *second)
 	struct program_run r = program_run(line);
 	list_folder(folder, &after);
 	program_failed(line, &r, 2, first, second);
-	assert_string_equal(before.data, after.data);
+	assert_string_equal(before.data ? before.data : "", after.data ? after.data : "");
 	text_builder_free(&before);
 	text_builder_free(&after);
 }

@@ -1,4 +1,6 @@
 #include "model/base/blas.h"
+#include "model/position/longrope_lists.h"
+#include "model/position/zones.h"
 #include "tests/scaling_case.h"
 
 #include <math.h>
@@ -131,6 +133,23 @@ static void golden_microsoft(void **state)
 
 /* ---- The rule. ---- */
 
+static struct zones zones_of(const struct method *m, const struct model_options *o, int T, struct arena *memory)
+{
+	struct place place = place_of(o);
+	struct arena measure = { 0 };
+	struct zones zones;
+	static double positions[256];
+	assert_true(T <= 256);
+	for (int t = 0; t < T; t++)
+		positions[t] = t;
+	place.T = T;
+	place.positions = positions;
+	scaling_zones(m, o, &place, &measure, &zones);
+	assert_ok(arena_reserve(memory, measure.used, "zones"));
+	scaling_zones(m, o, &place, memory, &zones);
+	return zones;
+}
+
 static void list_and_temperature_by_length(void **state)
 {
 	(void)state;
@@ -158,6 +177,28 @@ static void list_and_temperature_by_length(void **state)
 	assert_ok(scaling_check(&m, &o, 1));
 	assert_ok(scaling_check(&given, &o, 2));
 	assert_err(scaling_check(&m, &o, 2), ERR_USAGE, "train_length");
+}
+
+/* Blocks take the list of the length that ends with them, and the temperature of the whole sequence. */
+static void list_by_block(void **state)
+{
+	(void)state;
+	put("lists", "short = 1, 2\nlong = 4, 8\n");
+	struct model_options o = rope_options(100, 4, 64);
+	struct method whole = named("lists", ""), blocks = named("lists", ",block=40");
+	struct method of[] = { whole, blocks, scaling_by_query(&whole) };
+	static const int count[] = { 1, 4, 150 }, switches[] = { 0, 1, 64 };
+	assert_true(scaling_by_length(&whole));
+	for (int i = 0; i < 3; i++) {
+		struct arena memory;
+		struct zones z = zones_of(&of[i], &o, 150, &memory);
+		assert_int_equal(z.count, count[i]);
+		for (int n = 0; n < z.count; n++) {
+			assert_true(z.zone[n].inv_freq[0] == (n < switches[i] ? 1 : 0.25));
+			assert_close(z.zone[n].attention_factor, sqrt(1 + log(150.0 / 64) / log(64)), 1e-15);
+		}
+		arena_free(&memory);
+	}
 }
 
 /* ---- Files. ---- */
@@ -200,6 +241,23 @@ static void refused(const char *text, const char *part)
 	put("bad", text);
 	assert_err(method_parse("scaling", scaling_at, label_of("bad", ""), &m), ERR_USAGE, part);
 	assert_err(method_parse("scaling", scaling_at, label_of("bad", ""), &m), ERR_USAGE, path_of("bad"));
+}
+
+/* A path that cannot be read back from a label is refused before it gets into one. */
+static void names_of_files(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "a,b", "a)b", "a(b", "a#b", "a\nb" };
+	const char *out;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_err(longrope_load(bad[i], &out), ERR_USAGE, "a label cannot hold");
+	struct method m;
+	put("plain(1)+b@c", "short = 1, 2\nlong = 4, 8\n");
+	assert_ok(method_parse("scaling", scaling_at, label_of("plain(1)+b@c", ""), &m));
+	struct text_builder b = { 0 };
+	method_identity(&m, &b);
+	assert_ok(method_parse("scaling", scaling_at, b.data, &m));
+	text_builder_free(&b);
 }
 
 static void damaged_files(void **state)
@@ -304,7 +362,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_hugging_face), cmocka_unit_test(golden_microsoft),
-		cmocka_unit_test(list_and_temperature_by_length), cmocka_unit_test(forms),
+		cmocka_unit_test(list_and_temperature_by_length), cmocka_unit_test(list_by_block),
+		cmocka_unit_test(forms), cmocka_unit_test(names_of_files),
 		cmocka_unit_test(damaged_files), cmocka_unit_test(content_is_identity),
 		cmocka_unit_test(names_with_a_hash),
 	};

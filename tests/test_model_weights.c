@@ -1,4 +1,5 @@
 #include "model/base/io.h"
+#include "model/base/stb.h"
 #include "model/weights.h"
 #include "tests/model_case.h"
 
@@ -122,6 +123,22 @@ static void test_round_trip(void **state)
 		}
 }
 
+/* Whatever self-check asks a model of can be written and read: each encoding, with each of its options changed, and each
+ * scaling as the one it was trained under. */
+static void test_every_method(void **state)
+{
+	(void)state;
+	struct selfcheck_case *all = selfcheck_cases(NULL);
+	for (int i = 0; i < arrlen(all); i++) {
+		struct model_options options = small_options("nope");
+		options.encoding = all[i].encoding;
+		options.trained_scaling = all[i].scaling;
+		check_round_trip(&options);
+	}
+	assert_true(arrlen(all) > 50);
+	arrfree(all);
+}
+
 /* The values that no arithmetic keeps: they are bits, not numbers. */
 static void test_odd_values(void **state)
 {
@@ -223,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_every_method),
 		cmocka_unit_test(test_odd_values),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_failed_write),

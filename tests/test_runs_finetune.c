@@ -90,6 +90,11 @@ static void test_resumed(void **state)
 	shell("cmp whole/model.safetensors early/model.safetensors");
 	program_refuses(TUNE "--resume --lr=1 --out=early", "lr is", "here");
 	program_refuses(TUNE "--out=early", "is not empty", "--resume");
+	program_refuses("finetune base --scaling=ntk --length=80 --steps=4 --resume --out=early",
+			"trained_scaling is yarn(factor=2) there, and ntk(factor=2) here", NULL);
+	program_refuses("finetune base --scaling=yarn(beta_fast=8,truncate=off) --length=80 --steps=4 --resume "
+			"--out=early", "is yarn(beta_fast=32,truncate=on) there, and yarn(beta_fast=8,truncate=off) here",
+			NULL);
 }
 
 /* It begins with the base's weights, on data that the base has not seen. */
@@ -99,7 +104,12 @@ static void test_starts_from_the_base(void **state)
 	program_works("finetune base --scaling=yarn --length=80 --steps=0 --multiples=1 --sequences=2 --control=off "
 		      "--out=still");
 	assert_false(program_has("still/none"));
-	struct program_run r = program_run("eval still --scaling=none --multiples=2 --sequences=4 --format=csv");
+	struct program_run r = program_run("finetune base --scaling=yarn --length=80 --steps=0 --multiples=1 "
+					   "--sequences=2 --control=off --force --out=still");
+	assert_int_equal(count(r.err, "still: 0 steps, the base's weights"), 1);
+	assert_int_equal(count(r.err, "loss"), 0);
+	program_run_free(&r);
+	r = program_run("eval still --scaling=none --multiples=2 --sequences=4 --format=csv");
 	struct program_run b = program_run("eval base --scaling=none --multiples=2 --sequences=4 --format=csv");
 	const char *one = strstr(r.out, ",none,1,recall"), *other = strstr(b.out, ",none,1,recall");
 	assert_true(one && other);
@@ -120,6 +130,8 @@ static void test_refused(void **state)
 	program_refuses("finetune nowhere --scaling=yarn --length=80 --out=no", "no such folder", NULL);
 	program_refuses("finetune base --scaling=yarn --length=80 --out=base", "the base itself", NULL);
 	program_refuses("finetune base --scaling=yarn --length=80 --width=8 --out=no", "--width", NULL);
+	program_refuses("finetune tuned/none --scaling=yarn --length=80 --force --out=tuned",
+			"tuned/none is the base itself", NULL);
 	program_refuses("train --base=00 --out=no", "base", "finetune");
 	assert_false(program_has("no"));
 }

@@ -152,7 +152,8 @@ static void what_cannot_be_is_refused(void **state)
 	program_refuses("generate run --prompt=1,99999", "id 99999 at place 2", "the tokens 0 to");
 	program_refuses("generate run --prompt=-1", "id -1 at place 1", NULL);
 	program_refuses("generate run --prompt=1,x", "'x' is not a token id", NULL);
-	program_refuses("generate run --prompt=,", "prompt is empty", NULL);
+	program_refuses("generate run --prompt=,", "no id stands at ','", "single commas");
+	program_refuses("generate run --prompt=1,,2", "no id stands at ',2'", "single commas");
 	program_refuses("generate run --prompt-file=zero", "zero byte", NULL);
 	program_refuses("generate run --prompt-file=none", "none: the prompt is empty", NULL);
 	program_refuses("generate run --prompt=1 --tokens=0", "tokens", NULL);
@@ -164,6 +165,21 @@ static void what_cannot_be_is_refused(void **state)
 	program_refuses("generate run --prompt=1 --scaling=dynamic+window --kv=rotated", "dynamic+window",
 			"Use recompute");
 	program_refuses("generate learned --prompt=1 --scaling=yarn", "learned has none", NULL);
+}
+
+/* It stands at other positions than the model was trained at, which is said. */
+static void positions_of_a_prompt(void **state)
+{
+	(void)state;
+	program_works("train --out=drawn --width=16 --hidden=16 --steps=1 --batch=2 --train-length=32 "
+		      "--positions=randomized");
+	struct program_run r = program_run("generate drawn --prompt=1 --tokens=2");
+	assert_int_equal(r.code, 0);
+	assert_non_null(strstr(r.err, "trained at randomized ones"));
+	program_run_free(&r);
+	r = program_run("generate run --prompt=1 --tokens=2");
+	assert_null(strstr(r.err, "positions"));
+	program_run_free(&r);
 }
 
 static void a_prompt_past_the_reach_is_too_long(void **state)
@@ -253,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_table_of_what_was_likely),
 		cmocka_unit_test(a_prompt_may_stand_in_a_file),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(positions_of_a_prompt),
 		cmocka_unit_test(a_prompt_past_the_reach_is_too_long),
 		cmocka_unit_test(evaluations_are_kept_apart),
 		cmocka_unit_test(a_file_of_another_kind_is_refused),

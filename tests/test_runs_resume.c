@@ -17,7 +17,10 @@
 /* A run that was interrupted, and what had become of its files meanwhile: it goes on to the same bytes, or says why it
  * will not. tests/test_runs_stop.c has the signals, and other processes. */
 
-#define SMALL "--layers=1 --width=16 --hidden=16 --batch=2 --train-length=20 --warmup=5 --threads=1 "
+/* Options of methods stand in the files' metadata as they were written. */
+#define SMALL \
+	"--encoding=rope(theta=900) --task=recall(pairs=8) --layers=1 --width=16 --hidden=16 --batch=2 " \
+	"--train-length=20 --warmup=5 --threads=1 "
 #define STEPS "--steps=120 --save-every=40 "
 #define OLD "checkpoint-0000000080.safetensors"
 #define NEW "checkpoint-0000000120.safetensors"

@@ -372,6 +372,36 @@ static void test_notes_of_parts(void **state)
 	text_builder_free(&b);
 }
 
+/* What goes by the length and is no factor is said too, each rule once, of the rows it is of. */
+static void test_notes_of_rules(void **state)
+{
+	(void)state;
+	build("multiples = 1, 4\nscaling = none, dynamic, dynamic(block=64)+logn, dynamic_linear, "
+	      "abf+dynamic_yarn, dynamic_qwen, leaky_rerope, leaky_rerope(k=2), self_extend, self_extend(group=3)\n");
+	char *run = make_run(0, "finished", "a");
+	write_rows(run, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	free(run);
+	read_back();
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	unwrap(b.data);
+	static const char *const part[] = {
+		"\nratio max(1, alpha length / train_length - (alpha - 1)), length that of the sequence or, with block, up "
+		"to the end of the query's block: dynamic; dynamic(block=64)+logn.\n",
+		"\nratio max(1, length / train_length), length that of the sequence or, with block, up to the end of the "
+		"query's block: dynamic_linear; abf+dynamic_yarn.\n",
+		"\nratio max(1, 2^ceil(log2(length / train_length) + 1) - 1), length that of the sequence or, with block, "
+		"up to the end of the query's block: dynamic_qwen.\n",
+		"\nk auto = max(1, (length - w) / (train_length - w)): leaky_rerope.\n",
+		"\ngroup 0 = max(1, ceil((length - w) / (train_length - w))): self_extend.\n",
+		"\nqueries at position p times max(1, ln(p + 1) / ln(train_length)): dynamic(block=64)+logn.\n",
+	};
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (!strstr(b.data, part[i]))
+			fail_msg("'%s' is not in:\n%s", part[i], b.data);
+	text_builder_free(&b);
+}
+
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -409,6 +439,7 @@ int main(void)
 		TABLE_TEST(test_csv_axes),
 		TABLE_TEST(test_notes),
 		TABLE_TEST(test_notes_of_parts),
+		TABLE_TEST(test_notes_of_rules),
 		TABLE_TEST(test_damaged),
 		TABLE_TEST(test_not_a_study),
 	};

@@ -79,7 +79,7 @@ static struct err plan_fits(const struct train_plan *p)
 	if (sum.used <= memory_available())
 		return OK;
 	char need[32], slabs[32], activations[32], batch[32], have[MEMORY_AVAILABLE_TEXT];
-	return err_usage("Choose a smaller --batch, --train-length, --width or --layers.",
+	return err_usage("Choose a smaller --batch or length, or a smaller model.",
 			 "training needs %s (%zu parameters with gradients and moments %s, activations %s, batch %s), "
 			 "and %s",
 			 memory_text(sum.used, need), p->parameters, memory_text(p->slabs, slabs),

@@ -237,6 +237,19 @@ void method_set(struct method *m, int index, union option_value value)
 		m->order[m->given++] = (uint8_t)index;
 }
 
+bool method_changed(const struct method *m, int index)
+{
+	union option_value initial = method_default(m->entry).value[index], now = m->value[index];
+	switch (m->entry->options[index].kind) {
+	case OPTION_NUMBER:
+		return now.number != initial.number;
+	case OPTION_TEXT:
+		return strcmp(now.text, initial.text);
+	default:
+		return now.integer != initial.integer;
+	}
+}
+
 void method_as_trained(struct method *m)
 {
 	struct method initial = method_default(m->entry);
@@ -454,6 +467,8 @@ static struct err parse_list(struct method *m, const char *text)
 	return e;
 }
 
+#define PARENTHESES "Write NAME or NAME(option=value,...); a shell wants quotes around parentheses."
+
 /* Finds the name's end and the parentheses behind it; `open` and `close` are NULL if there are none. */
 static struct err find_parentheses(const char *text, const char **open, const char **close)
 {
@@ -462,19 +477,18 @@ static struct err find_parentheses(const char *text, const char **open, const ch
 	*open = *close = NULL;
 	for (const char *s = text; *s; s++) {
 		if (*close && !isspace((unsigned char)*s))
-			return err_usage(NULL, "'%s' follows the closing parenthesis", trim(s, shown));
+			return err_usage(PARENTHESES, "'%s' follows the closing parenthesis", trim(s, shown));
 		if (*s == '(' && !depth++)
 			*open = s;
 		if (*s == ')' && --depth <= 0) {
 			if (depth < 0)
-				return err_usage(NULL, "'%s' closes a parenthesis that was not opened",
+				return err_usage(PARENTHESES, "'%s' closes a parenthesis that was not opened",
 						 trim(text, shown));
 			*close = s;
 		}
 	}
 	if (depth)
-		return err_usage("Write NAME or NAME(option=value,...); a shell wants quotes around parentheses.",
-				 "'%s' lacks a closing parenthesis", trim(text, shown));
+		return err_usage(PARENTHESES, "'%s' lacks a closing parenthesis", trim(text, shown));
 	return OK;
 }
 

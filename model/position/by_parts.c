@@ -256,6 +256,7 @@ const struct scaling scaling_dynamic_yarn = {
 	.zones = zones_by_block_option,
 	.zoned = has_block,
 	.ratio = scaling_length_ratio,
+	.rule = scaling_length_rule,
 };
 
 const struct scaling scaling_llama3 = {

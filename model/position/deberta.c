@@ -51,26 +51,18 @@ static int half_rows(const struct method *m)
 	return (int)(integer(m, BUCKETS) ? integer(m, BUCKETS) : integer(m, SPAN));
 }
 
-static bool was_given(const struct method *m, int option)
-{
-	for (int i = 0; i < m->given; i++)
-		if (m->order[i] == option)
-			return true;
-	return false;
-}
-
 static struct err check(const struct model_options *o, int D)
 {
 	const struct method *m = &o->encoding;
 	long long buckets = integer(m, BUCKETS), most = integer(m, MAX_DISTANCE);
 	(void)D;
-	if (buckets && was_given(m, SPAN))
+	if (buckets && method_changed(m, SPAN))
 		return err_usage("Leave it out: the buckets say how many rows there are.",
 				 "deberta_span: has no effect on %lld buckets", buckets);
-	if (!buckets && was_given(m, MAX_DISTANCE))
+	if (!buckets && method_changed(m, MAX_DISTANCE))
 		return err_usage("Give deberta_buckets too, or deberta_span in its place.",
 				 "deberta_max_distance: has no effect without buckets");
-	if (integer(m, TERMS) == TERMS_C2P && was_given(m, P2C))
+	if (integer(m, TERMS) == TERMS_C2P && method_changed(m, P2C))
 		return err_usage("Leave it out, or give deberta_terms=both.",
 				 "deberta_p2c: has no effect without that term");
 	if (integer(m, TERMS) == TERMS_C2P && integer(m, BIAS))

@@ -83,6 +83,11 @@ static bool mscaled(const struct method *own)
 	return own->value[MSCALE].integer;
 }
 
+static const char *rule(const struct method *own)
+{
+	return mscaled(own) ? "mscale = max(1, 0.05 ln(length / train_length) + 1)" : NULL;
+}
+
 static void zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
 	const struct place *p = q->place;
@@ -116,4 +121,5 @@ const struct scaling scaling_dual_chunk = {
 	.tempered = mscaled,
 	.check = check,
 	.zones = zones,
+	.rule = rule,
 };

@@ -22,8 +22,7 @@ static const struct option options[] = {
 		    .results = true, .help = "hidden width of the MLP" },
 	[INIT_LENGTH] = { .name = "init_length", .kind = OPTION_NUMBER, .initial = "auto", .least = 1e-3,
 			  .most = 16777216, .choices = "auto", .unit = "tokens", .results = true,
-			  .help = "the threshold at first; auto: a quarter of train_length, as 512 of 2048 in the "
-				  "paper" },
+			  .help = "the threshold at first; auto: a quarter of train_length; 512 in the paper" },
 	[EPS] = { .name = "eps", .kind = OPTION_NUMBER, .initial = "1e-6", .least = 1e-12, .most = 1, .results = true,
 		  .help = "added to the normaliser" },
 	{ 0 },

@@ -44,4 +44,5 @@ const struct scaling scaling_dynamic_linear = {
 	.zones = zones_by_block_option,
 	.zoned = has_block,
 	.ratio = scaling_length_ratio,
+	.rule = scaling_length_rule,
 };

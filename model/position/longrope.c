@@ -1,14 +1,15 @@
 #include "model/position/longrope_lists.h"
-#include "model/position/scaling.h"
+#include "model/position/zones.h"
 
 #include <math.h>
 
 /* LongRoPE (Ding et al. 2024, 2402.13753): each pair is divided by a number of its own, found by search, out of one
  * list up to the trained length and another beyond it. As in the authors' code and Hugging Face's, q and k are also
  * multiplied by sqrt(1 + ln s / ln train_length), at every length. So a factor of 1 is not the unscaled model, unless
- * the lists say so: those of no file are all 1. */
+ * the lists say so: those of no file are all 1. A deployed system changes lists where what it has read crosses the
+ * trained length, which `block` and decoding do too; the temperature is that of its configuration and stays. */
 
-enum { FACTOR, LISTS, ATTENTION_FACTOR };
+enum { FACTOR, LISTS, ATTENTION_FACTOR, BLOCK };
 static const struct option options[] = {
 	[FACTOR] = FACTOR_OPTION,
 	[LISTS] = { .name = "file", .kind = OPTION_TEXT, .initial = "", .unit = "path", .results = true,
@@ -18,6 +19,7 @@ static const struct option options[] = {
 			       .least = 1e-6, .most = 1e6, .results = true, .shared = true,
 			       .help = "factor of cosines and sines, used as it is; "
 				       "auto: sqrt(1 + ln s / ln train_length)" },
+	[BLOCK] = BLOCK_OPTION,
 	{ 0 },
 };
 
@@ -53,10 +55,18 @@ static void frequencies(const struct scaling_request *r, double *inv_freq, doubl
 	*attention_factor = attention_factor_of(r);
 }
 
+static const char *rule(const struct method *own)
+{
+	return *own->value[LISTS].text ? "lists: short where length <= train_length, long beyond" : NULL;
+}
+
 const struct scaling scaling_longrope = {
 	.entry = { .name = "longrope", .help = "each pair divided by a number of a list, and a temperature",
 		   .paper = "Ding et al. 2024, 2402.13753", .options = options, .joins = scaling_joins },
 	.tempers = true,
 	.check = check,
 	.frequencies = frequencies,
+	.zones = zones_by_block_option,
+	.zoned = has_block,
+	.rule = rule,
 };

@@ -50,6 +50,12 @@ static double dynamic_ratio(const struct scaling_request *r)
 	return fmax(1, alpha * r->length / r->train_length - (alpha - 1));
 }
 
+static const char *dynamic_rule(const struct method *own)
+{
+	(void)own;
+	return "ratio max(1, alpha length / train_length - (alpha - 1))" BLOCK_RULE;
+}
+
 static void dynamic_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
 {
 	ntk_by(r, dynamic_ratio(r), inv_freq, attention_factor);
@@ -64,6 +70,7 @@ const struct scaling scaling_dynamic = {
 	.zones = zones_by_block_option,
 	.zoned = has_block,
 	.ratio = dynamic_ratio,
+	.rule = dynamic_rule,
 };
 
 /* Qwen's steps (Qwen 2023, modeling_qwen.py): ntk by max(1, 2^ceil(log2(length / train_length) + 1) - 1), which is 1
@@ -79,6 +86,12 @@ static double steps_ratio(const struct scaling_request *r)
 	return fmax(1, exp2((part > 0.5 ? power : power - 1) + 1) - 1);
 }
 
+static const char *steps_rule(const struct method *own)
+{
+	(void)own;
+	return "ratio max(1, 2^ceil(log2(length / train_length) + 1) - 1)" BLOCK_RULE;
+}
+
 static void steps_frequencies(const struct scaling_request *r, double *inv_freq, double *attention_factor)
 {
 	ntk_by(r, steps_ratio(r), inv_freq, attention_factor);
@@ -92,4 +105,5 @@ const struct scaling scaling_dynamic_qwen = {
 	.zones = zones_by_block_option,
 	.zoned = has_block,
 	.ratio = steps_ratio,
+	.rule = steps_rule,
 };

@@ -19,6 +19,12 @@ static double logn(const struct scaling_request *r, double position)
 	return fmax(1, log1p(position) / log(r->train_length));
 }
 
+static const char *logn_rule(const struct method *own)
+{
+	(void)own;
+	return "queries at position p times max(1, ln(p + 1) / ln(train_length))";
+}
+
 const struct scaling scaling_logn = {
 	.entry = { .name = "logn",
 		   .help = "queries past train_length times ln(p + 1) / ln(train_length); for any encoding",
@@ -26,6 +32,7 @@ const struct scaling scaling_logn = {
 	.any_encoding = true,
 	.check = logn_check,
 	.query_scale = logn,
+	.rule = logn_rule,
 };
 
 /* YaRN's temperature alone (Peng et al. 2023, 2309.00071, equation 22): q.k divided by t, sqrt(1/t) = 0.1 ln s + 1. */

@@ -50,6 +50,11 @@ static double leak(double given, double w, double train_length, double length)
 	return train_length > w ? fmax(1, (length - w) / (train_length - w)) : 1;
 }
 
+static const char *leaky_rule(const struct method *own)
+{
+	return own->value[K].number > 0 ? NULL : "k auto = max(1, (length - w) / (train_length - w))";
+}
+
 static void leaky_zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
 	const struct place *p = q->place;
@@ -77,4 +82,5 @@ const struct scaling scaling_leaky_rerope = {
 		   .paper = "Su 2023, kexue.fm 9708", .options = leaky_options, .joins = scaling_joins },
 	.check = check,
 	.zones = leaky_zones,
+	.rule = leaky_rule,
 };

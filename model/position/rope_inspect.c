@@ -19,7 +19,7 @@ static struct err add_columns(const struct inspection *in, struct report *to, st
 	TRY(report_column(to, "trained_inv_freq", "trained inv_freq", 0, &a->trained));
 	TRY(report_column(to, "inv_freq", "inv_freq", 0, &a->inv_freq));
 	TRY(report_column(to, "ratios", "ratio", 0, &a->ratio));
-	if (scaling_of(in->scaling)->ramp)
+	if (scaling_of(in->request.method)->ramp)
 		TRY(report_column(to, "kept", "kept", 0, &a->kept));
 	TRY(report_column(to, "trained_angles", "trained angle", 0, &a->trained_angle));
 	TRY(report_column(to, "angles", "angle", 0, &a->angle));
@@ -43,21 +43,25 @@ static bool meet(double trained, double angle, double step, char word[REPORT_WOR
 	return new;
 }
 
-/* How many pairs were left as they are, divided by the whole factor, or something between; never turn; and meet new
- * angles. */
+/* How many pairs were left as they are, divided by the whole factor, or something between; slowed by more than that
+ * (anything where there is no factor), or quickened; never turn; and meet new angles. */
 struct counts {
-	int kept, between, interpolated, still, new;
+	int kept, between, interpolated, slowed, quickened, still, new;
 };
 
-static void count(struct counts *n, double ratio, double factor)
+static void count(struct counts *n, double inv_freq, double ratio, double factor)
 {
 	const double rounding = 1e-9;
-	if (isnan(ratio)) /* 0 / 0 */
+	if (inv_freq == 0)
 		n->still++;
 	else if (fabs(ratio - 1) < rounding)
 		n->kept++;
 	else if (fabs(ratio * factor - 1) < rounding)
 		n->interpolated++;
+	else if (ratio > 1)
+		n->quickened++;
+	else if (ratio * factor < 1)
+		n->slowed++;
 	else
 		n->between++;
 }
@@ -88,7 +92,7 @@ static void fill_pairs(const struct inspection *in, const struct zone *last, str
 	double distance = zones_longest_distance(in->zones), trained_distance = p->train_length - 1;
 	trained_inv_freq(in, a->trained);
 	if (a->kept)
-		scaling_of(in->scaling)->ramp(&in->request, a->kept);
+		scaling_of(in->request.method)->ramp(&in->request, a->kept);
 	for (int m = 0; m < place_pairs(p); m++) {
 		a->inv_freq[m] = last->inv_freq[m];
 		a->ratio[m] = a->inv_freq[m] / a->trained[m];
@@ -97,8 +101,8 @@ static void fill_pairs(const struct inspection *in, const struct zone *last, str
 		a->rotations[m] = p->train_length * a->trained[m] / (2 * M_PI);
 		a->angle[m] = distance * a->inv_freq[m];
 		a->trained_angle[m] = trained_distance * a->trained[m];
-		n->new += meet(a->trained_angle[m], a->angle[m], a->trained[m], a->met[m]);
-		count(n, a->ratio[m], scaling_factor(&in->request));
+		n->new += meet(a->trained_angle[m], a->angle[m], a->inv_freq[m] > 0 ? a->trained[m] : 0, a->met[m]);
+		count(n, a->inv_freq[m], a->ratio[m], scaling_factor(&in->request));
 	}
 }
 
@@ -125,11 +129,16 @@ static struct err report_layers(const struct place *p, struct report *to)
 
 static void report_counts(const struct inspection *in, const struct pairs *a, const struct counts *n, struct report *to)
 {
-	report_note(to,
-		    "Of %d pairs %d are kept, %d %s, %d interpolated by the whole factor; %d meet angles that training "
-		    "did not.",
-		    place_pairs(in->place), n->kept, n->between, a->kept ? "on the ramp" : "between", n->interpolated,
-		    n->new);
+	bool factor = scaling_factor(&in->request) > 1, others = n->slowed + n->quickened > 0;
+	struct text_builder b = { 0 };
+	text_add(&b, "Of %d pairs %d are kept", place_pairs(in->place), n->kept);
+	if (factor || !others)
+		text_add(&b, ", %d %s, %d interpolated by the whole factor", n->between,
+			 a->kept ? "on the ramp" : "between", n->interpolated);
+	if (others)
+		text_add(&b, ", %d slowed%s, %d quickened", n->slowed, factor ? " by more" : "", n->quickened);
+	report_note(to, "%s; %d meet angles that training did not.", b.data, n->new);
+	text_builder_free(&b);
 	if (n->still)
 		report_note(to, "%d pairs stand still: they carry content alone.", n->still);
 	if (learns(in->place))

@@ -111,6 +111,12 @@ double scaling_length_ratio(const struct scaling_request *r)
 	return fmax(1, r->length / r->train_length);
 }
 
+const char *scaling_length_rule(const struct method *own)
+{
+	(void)own;
+	return "ratio max(1, length / train_length)" BLOCK_RULE;
+}
+
 static int rotary_dim(const struct place *p)
 {
 	return p->position->rotary_dim ? p->position->rotary_dim(p) : p->D;
@@ -127,7 +133,9 @@ static double theta_of(const struct method *scaling, struct scaling_request r)
 	return r.rope_theta;
 }
 
-struct scaling_request scaling_part_request(const struct method *part, const struct model_options *o, double length)
+/* A factor auto is that of the whole sequence, however far of it is reached. */
+static struct scaling_request part_within(const struct method *part, const struct model_options *o, double length,
+					  double whole)
 {
 	struct place p = place_of(o);
 	struct scaling_request r = {
@@ -137,9 +145,14 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 	int factor = method_find(part->entry, "factor");
 	if (factor >= 0) {
 		double given = part->value[factor].number;
-		r.factor = given > 0 ? given : scaling_length_ratio(&r);
+		r.factor = given > 0 ? given : fmax(1, whole / r.train_length);
 	}
 	return r;
+}
+
+struct scaling_request scaling_part_request(const struct method *part, const struct model_options *o, double length)
+{
+	return part_within(part, o, length, length);
 }
 
 bool scaling_heeds_factor(const struct method *part)
@@ -159,11 +172,33 @@ static const struct method *leading(const struct method *scaling)
 	return scaling;
 }
 
-struct scaling_request scaling_request(const struct method *scaling, const struct model_options *o, double length)
+static struct scaling_request request_within(const struct method *scaling, const struct model_options *o, double length,
+					     double whole)
 {
-	struct scaling_request r = scaling_part_request(leading(scaling), o, length);
+	struct scaling_request r = part_within(leading(scaling), o, length, whole);
 	r.rope_theta = theta_of(scaling, r);
 	return r;
+}
+
+struct scaling_request scaling_request(const struct method *scaling, const struct model_options *o, double length)
+{
+	return request_within(scaling, o, length, length);
+}
+
+struct method scaling_resolved(const struct method *scaling, const struct model_options *o, double length)
+{
+	struct method part[METHOD_PARTS];
+	int count = method_split(scaling, part);
+	bool changed = false;
+	for (int i = 0; i < count; i++) {
+		int factor = method_find(part[i].entry, "factor");
+		if (factor < 0 || part[i].value[factor].number != 0)
+			continue;
+		double resolved = scaling_part_request(&part[i], o, length).factor;
+		method_set(&part[i], factor, (union option_value){ .number = resolved });
+		changed = true;
+	}
+	return changed ? method_join(part, count) : *scaling;
 }
 
 bool scaling_has_factor(const struct method *scaling)
@@ -214,10 +249,10 @@ struct err scaling_check(const struct method *scaling, const struct model_option
 
 /* ---- what the parts make together ---- */
 
-void scaling_frequencies(const struct method *scaling, const struct model_options *o, double length, double *inv_freq,
-			 double *attention_factor)
+void scaling_frequencies_within(const struct method *scaling, const struct model_options *o, double length,
+				double whole, double *inv_freq, double *attention_factor)
 {
-	struct scaling_request r = scaling_request(scaling, o, length);
+	struct scaling_request r = request_within(scaling, o, length, whole);
 	struct place p = place_of(o);
 	*attention_factor = 1;
 	if (scaling_of(r.method)->frequencies)
@@ -226,11 +261,17 @@ void scaling_frequencies(const struct method *scaling, const struct model_option
 		scaling_base(&r, inv_freq);
 	for (const struct method *part = scaling; part; part = part->plus)
 		if (scaling_of(part)->after) {
-			struct scaling_request own = scaling_part_request(part, o, length);
+			struct scaling_request own = part_within(part, o, length, whole);
 			scaling_of(part)->after(&own, inv_freq);
 		}
 	if (p.position->limit_inv_freq)
 		p.position->limit_inv_freq(&p, inv_freq);
+}
+
+void scaling_frequencies(const struct method *scaling, const struct model_options *o, double length, double *inv_freq,
+			 double *attention_factor)
+{
+	scaling_frequencies_within(scaling, o, length, length, inv_freq, attention_factor);
 }
 
 bool scaling_has_query_scale(const struct method *scaling)

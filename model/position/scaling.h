@@ -53,6 +53,9 @@ struct scaling {
 	bool (*settled)(const struct method *own);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */
 	double (*ratio)(const struct scaling_request *r);
+	/* In words, what goes by the length and is no option `factor`: "ratio max(1, ...)". Returns NULL where its
+	 * options leave nothing that does. NULL: nothing ever does. */
+	const char *(*rule)(const struct method *own);
 };
 
 const struct entry *scaling_at(int index);
@@ -65,7 +68,8 @@ const struct entry *scaling_at(int index);
 #define BLOCK_OPTION                                                                                           \
 	{ .name = BLOCK_NAME, .kind = OPTION_INTEGER, .initial = "0", .least = 0, .most = 16777216,                  \
 	  .unit = "queries", .results = true,                                                                     \
-	  .help = "each block of queries takes the ratio of the length that ends with it; 0: the whole sequence" }
+	  .help = "each block of queries goes by the length that ends with it; 0: by that of the whole sequence" }
+#define BLOCK_RULE ", length that of the sequence or, with block, up to the end of the query's block"
 
 static inline const struct scaling *scaling_of(const struct method *m)
 {
@@ -88,8 +92,9 @@ struct scaling_request scaling_part_request(const struct method *part, const str
 struct scaling_request scaling_request(const struct method *scaling, const struct model_options *options,
 				       double length);
 
-/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings. */
+/* max(1, length / train_length): what `auto` stands for, and the `ratio` of dynamic scalings; and that one's `rule`. */
 double scaling_length_ratio(const struct scaling_request *r);
+const char *scaling_length_rule(const struct method *own);
 
 /* The factor in force: as given or auto; 1 for `none`; for dynamic its ratio. */
 double scaling_factor(const struct scaling_request *r);
@@ -110,6 +115,13 @@ void scaling_base(const struct scaling_request *r, double *inv_freq);
 /* What all parts together make of an encoding with `rope_theta`: inv_freq [rotated / 2] and the attention factor. */
 void scaling_frequencies(const struct method *scaling, const struct model_options *options, double length,
 			 double *inv_freq, double *attention_factor);
+
+/* The same for queries that reach `length` in a sequence of length `whole`: a factor auto goes by the whole. */
+void scaling_frequencies_within(const struct method *scaling, const struct model_options *options, double length,
+				double whole, double *inv_freq, double *attention_factor);
+
+/* The scaling with each factor that is auto as it is at this length: from then on it stays. */
+struct method scaling_resolved(const struct method *scaling, const struct model_options *options, double length);
 
 /* What all parts together multiply a query at this position by. */
 double scaling_query_scale(const struct method *scaling, const struct model_options *options, double length,

@@ -32,6 +32,12 @@ static double group_of(double given, double w, double train_length, double lengt
 	return train_length > w ? fmax(1, ceil((length - w) / (train_length - w))) : 1;
 }
 
+static const char *rule(const struct method *own)
+{
+	return own->value[GROUP].integer > 0 ? NULL :
+					       "group 0 = max(1, ceil((length - w) / (train_length - w)))";
+}
+
 static void zones(const struct zones_request *q, struct arena *a, struct zones *out)
 {
 	const struct place *p = q->place;
@@ -54,4 +60,5 @@ const struct scaling scaling_self_extend = {
 		   .paper = "Jin et al. 2024, 2401.01325, section 3.3", .options = options, .joins = scaling_joins },
 	.check = check,
 	.zones = zones,
+	.rule = rule,
 };

@@ -33,7 +33,8 @@ struct zone zone_plain(const struct zones_request *q, struct arena *a, int begin
 	z.query_position = p->positions + begin;
 	z.key_position = p->positions;
 	if (p->position->rope_theta)
-		scaling_frequencies(q->scaling, q->options, place_length(p, end), z.inv_freq, &z.attention_factor);
+		scaling_frequencies_within(q->scaling, q->options, place_length(p, end), place_length(p, p->T),
+					   z.inv_freq, &z.attention_factor);
 	return z;
 }
 

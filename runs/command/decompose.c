@@ -1,5 +1,6 @@
 #include "model/base/stb.h"
 #include "runs/command/command.h"
+#include "runs/run/run_examine.h"
 #include "runs/show/decompose_tables.h"
 #include "runs/show/format.h"
 #include "runs/stop.h"
@@ -26,27 +27,11 @@ static const struct option own_rows[] = {
 	{ 0 },
 };
 
-/* Names of a task's groups, for nearest_name. */
-static const char *group_at(int i, const void *task)
-{
-	return i < TASK_GROUPS ? ((const struct task *)task)->groups[i] : NULL;
-}
-
 static struct err check_group(const struct decompose_set *set, const char *group)
 {
-	for (int i = 0; i < arrlen(set->subject) && *group; i++) {
-		const struct task *task = task_of(&set->subject[i].config.data.task);
-		if (decompose_group(task, group) >= 0)
-			continue;
-		const char *nearest = nearest_name(group, group_at, task);
-		struct text_builder hint = { 0 };
-		text_add(&hint, nearest ? "Did you mean --group=%s? Its groups:" : "Its groups:", nearest);
-		for (int g = 0; group_at(g, task); g++)
-			text_add(&hint, "%s %s", g ? "," : "", group_at(g, task));
-		struct err e = err_usage(hint.data, "group: the task %s has no group '%s'", task->entry.name, group);
-		text_builder_free(&hint);
-		return e;
-	}
+	int ignored;
+	for (int i = 0; i < arrlen(set->subject); i++)
+		TRY(examined_group(&set->subject[i].config.data.task, group, &ignored));
 	return OK;
 }
 

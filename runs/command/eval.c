@@ -62,16 +62,8 @@ static const struct option own_rows[] = {
 static void print_records(const struct row *rows, enum eval_format format)
 {
 	struct records records = { 0 };
-	struct text_builder b = { 0 };
 	rows_records(rows, (int)arrlen(rows), &records);
-	if (format == EVAL_CSV) {
-		records_csv(&records, true, &b);
-	} else {
-		records_json(&records, 0, &b);
-		text_add(&b, "\n");
-	}
-	fputs(b.data, stdout);
-	text_builder_free(&b);
+	records_print(&records, format == EVAL_JSON);
 	records_free(&records);
 }
 

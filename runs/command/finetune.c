@@ -53,21 +53,6 @@ struct job {
 	double *multiple;
 };
 
-/* What the factor of each part is at this length, where it is not given: from then on it stays. */
-static struct method resolve(const struct method *scaling, const struct model_options *options, double length)
-{
-	struct method part[METHOD_PARTS];
-	int count = method_split(scaling, part);
-	for (int i = 0; i < count; i++) {
-		int factor = method_find(part[i].entry, "factor");
-		if (factor < 0 || part[i].value[factor].number != 0)
-			continue;
-		double resolved = scaling_part_request(&part[i], options, length).factor;
-		method_set(&part[i], factor, (union option_value){ .number = resolved });
-	}
-	return method_join(part, count);
-}
-
 /* So many sequences that a batch has as many tokens as the base's. */
 static int64_t batch_of(const struct config *base, int64_t length)
 {
@@ -148,13 +133,19 @@ static struct err open_base(struct job *j, const char *path)
 	TRY(run_model_sum(j->folder, &sum));
 	j->base.eval = j->c->eval;
 	j->base.train.base = sum;
-	if (io_same(j->folder, j->c->run.out))
-		return err_usage("Give another --out.", "--out: is the base itself");
 	if (j->c->train.length < j->base.model.train_length)
 		return err_usage("Give a greater one.",
 				 "--length: %" PRId64 " is less than the %" PRId64 " that the base was trained at",
 				 j->c->train.length, j->base.model.train_length);
 	return OK;
+}
+
+/* A new run may not take the place of its base, nor may the control in it. */
+static struct err check_folder(const struct job *j, const struct tuning *t)
+{
+	if (io_same(j->folder, t->folder))
+		return err_usage("Give another --out.", "--out: %s is the base itself", t->folder);
+	return run_folder_check(t->folder, j->c->run.force || j->c->run.resume);
 }
 
 static struct err plan(struct job *j, const struct method *asked)
@@ -163,12 +154,12 @@ static struct err plan(struct job *j, const struct method *asked)
 	struct train_options train = train_options_of(j);
 	struct method none = method_default(scaling_at(0));
 	TRY(scaling_check(asked, &j->model.options, (double)train.length));
-	struct method scaling = resolve(asked, &j->model.options, (double)train.length);
+	struct method scaling = scaling_resolved(asked, &j->model.options, (double)train.length);
 	set_tuning(j, &j->tuning[0], strdup(c->run.out), "finetune", &scaling, &train);
 	set_tuning(j, &j->tuning[1], io_join(c->run.out, TUNED_CONTROL), "control", &none, &train);
 	for (int i = 0; i <= j->control; i++) {
 		TRY(run_train_check_from(&j->tuning[i].config, NULL));
-		TRY(run_folder_check(j->tuning[i].folder, c->run.force || c->run.resume));
+		TRY(check_folder(j, &j->tuning[i]));
 	}
 	return config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)j->base.model.train_length, &j->base.data,
 						      &j->length, &j->multiple, &j->lengths));
@@ -206,7 +197,10 @@ static struct err train_one(const struct job *j, struct tuning *t)
 	if (stop_is(&e))
 		snprintf(e.hint, sizeof e.hint, "It goes on with the same command and --resume.");
 	TRY(e);
-	fprintf(stderr, "%s: loss %.4f, accuracy %.1f %%\n", t->folder, done.loss, 100 * done.accuracy);
+	if (done.steps)
+		fprintf(stderr, "%s: loss %.4f, accuracy %.1f %%\n", t->folder, done.loss, 100 * done.accuracy);
+	else
+		fprintf(stderr, "%s: 0 steps, the base's weights\n", t->folder);
 	return OK;
 }
 

@@ -3,6 +3,7 @@
 #include "model/base/stb.h"
 #include "model/decode.h"
 #include "model/loss.h"
+#include "model/positions.h"
 #include "runs/command/command.h"
 #include "runs/model_input.h"
 #include "runs/progress.h"
@@ -45,10 +46,26 @@ static const struct option own[] = {
 
 /* ---- the prompt ---- */
 
+/* A comma with no id before it; NULL: there is none. */
+static const char *empty_id(const char *text)
+{
+	bool id = false;
+	for (const char *at = text; *at; at++) {
+		if (*at == ',' && !id)
+			return at;
+		if (!strchr(" \t\r\n", *at))
+			id = *at != ',';
+	}
+	return NULL;
+}
+
 /* Ids in an stb_ds array; V of the model. `from` is where the text stands. */
 static struct err parse_ids(char *text, const char *from, int V, int32_t **ids)
 {
 	char *rest = NULL;
+	const char *gap = empty_id(text);
+	if (gap)
+		return err_usage("Separate ids by single commas.", "%s: no id stands at '%.20s'", from, gap);
 	for (char *word = strtok_r(text, ", \t\r\n", &rest); word; word = strtok_r(NULL, ", \t\r\n", &rest)) {
 		int64_t id;
 		if (!text_to_integer(word, &id))
@@ -214,6 +231,14 @@ static struct err fits(const struct decoder_request *request)
 			 memory_text(bytes, need), memory_available_text(have));
 }
 
+/* Evaluations of such a model give it other positions than a prompt has. */
+static void note_positions(const struct model_options *o)
+{
+	if (o->positions == POSITIONS_RANDOMIZED || o->positions == POSITIONS_TASK)
+		fprintf(stderr, "generate: the prompt stands at positions 0, 1, 2 ...; the model was trained at %s ones\n",
+			o->positions == POSITIONS_TASK ? "its task's" : "randomized");
+}
+
 static struct err continue_prompt(struct config *c, struct generation *g)
 {
 	const struct generate_options *o = g->options;
@@ -224,6 +249,7 @@ static struct err continue_prompt(struct config *c, struct generation *g)
 	TRY(check_reach(g->model, g->prompt, o->tokens));
 	TRY(fits(&request));
 	TRY(command_start(c));
+	note_positions(&g->model->options);
 	TRY(decoder_open(&request, &g->decoder));
 	stop_catch();
 	struct err e = arena_reserve(&memory, (size_t)g->model->V * sizeof(real), "the logits");
@@ -260,7 +286,7 @@ static struct err run(struct invocation *in)
 	struct generation g = { .options = o };
 	struct model m = { 0 };
 	char *file = NULL;
-	struct err e = config_finish(c, true);
+	struct err e = input_finish(c, in->word[0]);
 	if (!e.code)
 		e = check_options(o);
 	if (!e.code)

@@ -103,7 +103,9 @@ static struct err resume_options(struct config *c)
 	TRY(run_folder_config(c->run.out, &theirs));
 	config_inherit(c, LIST_TRAINING, &theirs);
 	TRY(config_finish(c, true));
-	return origin_compare(c, &theirs, c->run.out, hint);
+	TRY(origin_compare(c, &theirs, c->run.out, hint));
+	config_take_methods(c, LIST_TRAINING, &theirs);
+	return OK;
 }
 
 /* " --save-every=100", quoted. */

@@ -4,6 +4,7 @@
 #include "model/base/lease.h"
 #include "model/base/stb.h"
 #include "runs/progress.h"
+#include "runs/run/run_examine.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
 #include "runs/version.h"
@@ -254,16 +255,6 @@ static void put(struct table *t, const struct run_evaluation *e, int scaling, in
 	t->computed++;
 }
 
-/* Weights may be finite, and so large that no sum of them is. */
-static struct err check_result(const struct eval_result *r, const char *label, int length)
-{
-	for (int g = 0; g < r->groups; g++)
-		if (r->cell[g].scored && (!isfinite(r->cell[g].nll) || !isfinite(r->cell[g].nll_se)))
-			return err_diverged("The weights are too large to be measured: train again with a lower --lr.",
-					    "%s at length %d: the NLL is not finite", label, length);
-	return OK;
-}
-
 static struct err compute(const struct run_evaluation *e, struct work *w, struct table *t, int scaling, int length)
 {
 	const struct done *same = same_done(e, w, scaling, length);
@@ -283,7 +274,7 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	progress_end(&progress);
 	t->seconds += clock_seconds() - progress.start;
 	if (!error.code)
-		error = check_result(&done.result, t->label, e->length[length]);
+		error = eval_result_finite(&done.result, t->label, e->length[length]);
 	if (error.code) {
 		eval_result_free(&done.result);
 		return error;

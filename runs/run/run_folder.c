@@ -149,7 +149,7 @@ static struct err check_finished(const char *folder, const char *path)
 		return err_usage("Name one of the runs' folders in it.", "%s: is a study, not a run", folder);
 	if (strcmp(status, "finished"))
 		return err_usage(!strcmp(status, "diverged") ? "Train it again with --force." :
-				 "Wait until it has finished, or continue it: `ropewalk train --resume --out=DIR`.",
+				 "Wait until it has finished, or continue it with --resume: the file `command` in it says how.",
 				 "%s: has no finished model: the run's status is %s", folder, status);
 	return OK;
 }

@@ -51,15 +51,76 @@ static struct err set_from(struct config *c, const struct safetensors *file, con
 	return e;
 }
 
+static const struct method *method_in(const struct config *c, unsigned list, const struct option *row)
+{
+	return (const struct method *)(const void *)((const char *)config_list_const(c, list) + row->offset);
+}
+
 /* Every option of a method counts, also those that were not given. */
 static void value_text(const struct config *c, unsigned list, const struct option *row, struct text_builder *b)
 {
-	const char *field = (const char *)config_list_const(c, list) + row->offset;
 	text_add(b, "%s", "");
 	if (row->kind == OPTION_METHOD)
-		method_identity((const struct method *)(const void *)field, b);
+		method_identity(method_in(c, list, row), b);
 	else
 		config_value(c, row->name, b);
+}
+
+static bool same_parts(const struct method *a, const struct method *b)
+{
+	for (; a && b && a->entry == b->entry; a = a->plus)
+		b = b->plus;
+	return !a && !b;
+}
+
+/* A part with those of its options that the other part has at another value. */
+static void part_difference(const struct method *m, const struct method *other, struct text_builder *b)
+{
+	int told = 0;
+	text_add(b, "%s", m->entry->name);
+	for (int i = 0; m->entry->options && m->entry->options[i].name; i++) {
+		const struct option *o = &m->entry->options[i];
+		struct text_builder one = { 0 }, two = { 0 };
+		option_print(o, m->value[i], &one);
+		option_print(o, other->value[i], &two);
+		if (strcmp(one.data, two.data))
+			text_add(b, "%s%s=%s", told++ ? "," : "(", o->name, one.data);
+		text_builder_free(&one);
+		text_builder_free(&two);
+	}
+	text_add(b, "%s", told ? ")" : "");
+}
+
+/* As the user would write it where methods differ, else with the options that differ. */
+static void difference_text(const struct config *c, const struct config *other, unsigned list, const struct option *row,
+			    struct text_builder *b)
+{
+	if (row->kind != OPTION_METHOD) {
+		value_text(c, list, row, b);
+		return;
+	}
+	const struct method *m = method_in(c, list, row), *n = method_in(other, list, row);
+	if (!same_parts(m, n)) {
+		method_label(m, b);
+		return;
+	}
+	for (; m; m = m->plus, n = n->plus) {
+		part_difference(m, n, b);
+		text_add(b, "%s", m->plus ? "+" : "");
+	}
+}
+
+static struct err differs(const struct config *mine, const struct config *theirs, unsigned list,
+			  const struct option *row, const char *place, const char *hint)
+{
+	struct text_builder here = { 0 }, there = { 0 };
+	difference_text(mine, theirs, list, row, &here);
+	difference_text(theirs, mine, list, row, &there);
+	struct err e = err_usage(hint, "%.300s: %s is %.120s there, and %.120s here", place, row->name, there.data,
+				 here.data);
+	text_builder_free(&here);
+	text_builder_free(&there);
+	return e;
 }
 
 static struct err compare_row(const struct config *mine, const struct config *theirs, unsigned list,
@@ -70,8 +131,7 @@ static struct err compare_row(const struct config *mine, const struct config *th
 	value_text(theirs, list, row, &other);
 	struct err e = OK;
 	if (row->results && strcmp(one.data, other.data))
-		e = err_usage(hint, "%.300s: %s is %.80s there, and %.80s here", place, row->name, other.data,
-			      one.data);
+		e = differs(mine, theirs, list, row, place, hint);
 	text_builder_free(&one);
 	text_builder_free(&other);
 	return e;

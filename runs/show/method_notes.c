@@ -36,9 +36,16 @@ static void each_scaling(const struct results *r, void (*visit)(const struct cel
 	arrfree(seen);
 }
 
+/* A rule of scalings' own, and the rows it is of. */
+struct rule {
+	const char *text;
+	struct text_builder labels;
+};
+
 /* The rows by the rule that sets their factor. */
 struct factors {
-	struct text_builder automatic, given, own, full;
+	struct text_builder automatic, given, full;
+	struct rule *own; /* stb_ds array */
 };
 
 static void add_word(struct text_builder *b, const char *word)
@@ -53,6 +60,27 @@ static bool has_options(const struct method *m)
 	return m;
 }
 
+static void add_in_full(struct text_builder *b, const struct method *m)
+{
+	struct text_builder identity = { 0 };
+	method_identity(m, &identity);
+	add_word(b, "");
+	/* Many options are longer than a line: it may end between them. */
+	for (const char *at = identity.data; *at; at++)
+		text_add(b, *at == ',' ? "%c " : "%c", *at);
+	text_builder_free(&identity);
+}
+
+static void add_own(struct factors *f, const char *text, const char *label)
+{
+	int i = 0;
+	while (i < arrlen(f->own) && strcmp(f->own[i].text, text))
+		i++;
+	if (i == arrlen(f->own))
+		arrput(f->own, ((struct rule){ .text = text }));
+	add_word(&f->own[i].labels, label);
+}
+
 static void visit_factor(const struct cell *c, int scaling, void *data)
 {
 	struct factors *f = data;
@@ -63,22 +91,16 @@ static void visit_factor(const struct cell *c, int scaling, void *data)
 		const union option_value *factor = scaling_heeds_factor(part) ? value_of(part, "factor") : NULL;
 		automatic |= factor && factor->number == 0;
 		given |= factor && factor->number > 0;
+		const char *own = scaling_of(part)->rule ? scaling_of(part)->rule(part) : NULL;
+		if (own)
+			add_own(f, own, label);
 	}
 	if (automatic)
 		add_word(&f->automatic, label);
 	if (given)
 		add_word(&f->given, label);
-	if (part_with(m, "alpha"))
-		add_word(&f->own, label);
-	if (!has_options(m))
-		return;
-	struct text_builder identity = { 0 };
-	method_identity(m, &identity);
-	add_word(&f->full, "");
-	/* Many options are longer than a line: it may end between them. */
-	for (const char *at = identity.data; *at; at++)
-		text_add(&f->full, *at == ',' ? "%c " : "%c", *at);
-	text_builder_free(&identity);
+	if (has_options(m))
+		add_in_full(&f->full, m);
 }
 
 static void print_rule(const char *rule, struct text_builder *labels, struct text_builder *b)
@@ -98,8 +120,9 @@ void notes_factors(const struct results *r, struct text_builder *b)
 	each_scaling(r, visit_factor, &f);
 	print_rule("factor auto = max(1, length / train_length)", &f.automatic, b);
 	print_rule("factor fixed as given, at every length", &f.given, b);
-	print_rule("ratio max(1, alpha length / train_length - (alpha - 1)), length that of the sequence or, with "
-		   "block, up to the end of the query's block", &f.own, b);
+	for (int i = 0; i < arrlen(f.own); i++)
+		print_rule(f.own[i].text, &f.own[i].labels, b);
+	arrfree(f.own);
 	print_rule("in full", &f.full, b);
 }
 

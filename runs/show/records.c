@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 void records_begin(struct records *r)
@@ -160,4 +161,17 @@ void records_json(const struct records *r, int indent, struct text_builder *b)
 		text_add(b, "}");
 	}
 	text_add(b, "\n%*s]", indent, "");
+}
+
+void records_print(const struct records *r, bool json)
+{
+	struct text_builder b = { 0 };
+	if (json) {
+		records_json(r, 0, &b);
+		text_add(&b, "\n");
+	} else {
+		records_csv(r, true, &b);
+	}
+	fputs(b.data ? b.data : "", stdout);
+	text_builder_free(&b);
 }

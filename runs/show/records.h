@@ -31,6 +31,9 @@ void records_csv(const struct records *r, bool header, struct text_builder *b);
 /* An array of objects, a line each, every object with every column; an infinite number is the text "inf". */
 void records_json(const struct records *r, int indent, struct text_builder *b);
 
+/* To stdout: CSV with its columns, or JSON. */
+void records_print(const struct records *r, bool json);
+
 /* A JSON string with its quotes. Appends. */
 void json_text(struct text_builder *b, const char *text);
 

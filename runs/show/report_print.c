@@ -8,6 +8,20 @@
 
 #define CELL 48
 
+/* Of a longer table people see its beginning and its end. */
+enum { FIRST_ROWS = 128, LAST_ROWS = 16 };
+
+static int rows_left_out(const struct report_table *t)
+{
+	return t->rows > FIRST_ROWS + LAST_ROWS ? t->rows - FIRST_ROWS - LAST_ROWS : 0;
+}
+
+/* The row that is shown after this one. */
+static int next_row(const struct report_table *t, int row)
+{
+	return row + 1 == FIRST_ROWS ? row + 1 + rows_left_out(t) : row + 1;
+}
+
 /* A shown column of a table: a column's numbers, or one of the arrays it has a row. */
 static void cell(const struct report_column *c, int part, int row, char text[CELL])
 {
@@ -44,7 +58,7 @@ static int *widths(const struct report_table *t)
 		for (int part = 0; part < parts(&t->column[c]); part++) {
 			heading(&t->column[c], part, text);
 			int widest = (int)strlen(text);
-			for (int row = 0; row < t->rows; row++) {
+			for (int row = 0; row < t->rows; row = next_row(t, row)) {
 				cell(&t->column[c], part, row, text);
 				widest = (int)strlen(text) > widest ? (int)strlen(text) : widest;
 			}
@@ -78,8 +92,11 @@ static void print_table(const struct report_table *t, FILE *to)
 	int *width = widths(t);
 	if (width)
 		fputs("\n", to);
-	for (int row = -1; width && row < t->rows; row++)
+	for (int row = -1; width && row < t->rows; row = next_row(t, row)) {
+		if (row >= FIRST_ROWS && row == t->rows - LAST_ROWS && rows_left_out(t))
+			fprintf(to, "   ...  %d rows left out: --format=json has all\n", rows_left_out(t));
 		print_row(t, width, row, to);
+	}
 	arrfree(width);
 }
 
