@@ -466,8 +466,8 @@ layers: $(call archives,release,$(FOLDERS)) build/release/link | $(call after,st
 mutants: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study test layers)
 	@MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' TIMEOUT=$${TIMEOUT:-3600} tests/run tests/mutate
 
-# With EVERY_FLOAT it leaves out none; with LEARN it asks every encoding.
-VALUES = $(filter %_base_vec %_train_learns,$(TESTS_release))
+# With EVERY_FLOAT it leaves out none; with LEARN it asks every encoding; with EVERY_CASE each with every scaling.
+VALUES = $(filter %_base_vec %_train_learns,$(TESTS_release)) $(filter %_model_selfcheck,$(TESTS_double))
 # Our own products as other processors have them, which compilers can make for any.
 WIDTHS = $(filter %_base_product,$(TESTS_wide) $(TESTS_narrow))
 # Sources for the analysers; with ONLY those so named, and of the faults likewise.
@@ -482,7 +482,8 @@ RACES    := $(if $(filter check,$(MAKECMDGOALS)),$(shell echo 'int main(void) { 
 check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ropewalk build/ropewalk-double \
 		$(TESTS_release) $(TESTS_double) $(RACES) build/ropewalk-valgrind | $(call after,study test layers)
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
-		EVERY_FLOAT=1 LEARN=1 SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
+		EVERY_FLOAT=1 LEARN=1 EVERY_CASE=1 SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags \
+		MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
 		tests/run tests/layers tests/hashes tests/kills $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES) $(FAULTS)
 
 SECONDS ?= 60

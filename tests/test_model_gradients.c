@@ -1,11 +1,12 @@
 #include "model/base/blas.h"
+#include "model/base/stb.h"
 #include "tests/model_case.h"
 #include "tests/throwaway.h"
 
 #include <stdio.h>
 
 /* The backward pass against directional differences: every tensor, every encoding, the throwaway ones. Lists are walked
- * past the trained length, with every scaling, by test_model_selfcheck.c; here is what a list does not have.
+ * here in small models, with every scaling, and by test_model_selfcheck.c; and here is what a list does not have.
  * In the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
 
 #ifdef ROPEWALK_DOUBLE
@@ -34,14 +35,21 @@ static void check_encoding(struct method encoding, int B, int T)
 	check_case(&o, &none, B, T, NULL, encoding.entry->name);
 }
 
-/* Over a border of the blocks of keys: what is carried along a row, and gradients of keys and tables from two tiles. */
-static void check_two_tiles(struct method encoding)
+/* As little as has the encoding in it, for many tokens. */
+static struct model_options attention_alone(struct method encoding, int width, int heads)
 {
-	struct model_options o = sized_options("nope", 4, 1);
-	struct method none = method_default(scaling_at(0));
+	struct model_options o = sized_options("nope", width, heads);
 	o.layers = 1;
 	o.hidden = 0;
 	o.encoding = encoding;
+	return o;
+}
+
+/* Over a border of the blocks of keys: what is carried along a row, and gradients of keys and tables from two tiles. */
+static void check_two_tiles(struct method encoding)
+{
+	struct model_options o = attention_alone(encoding, 4, 1);
+	struct method none = method_default(scaling_at(0));
 	check_case(&o, &none, 1, TILE_COLUMNS + 3, NULL, encoding.entry->name);
 }
 
@@ -66,12 +74,14 @@ static void test_every_encoding_at_the_trained_length(void **state)
 
 static void test_throwaway_encodings(void **state)
 {
+	struct method none = method_default(scaling_at(0));
 	(void)state;
 	for (int i = 0; throwaway_encodings[i]; i++) {
 		position_verify(throwaway_encodings[i]);
 		check_encoding(method_default(&throwaway_encodings[i]->entry), 3, 16);
 		/* Over a border of the blocks of queries. */
-		check_encoding(method_default(&throwaway_encodings[i]->entry), 2, 150);
+		struct model_options o = attention_alone(method_default(&throwaway_encodings[i]->entry), 8, 2);
+		check_case(&o, &none, 2, 150, NULL, o.encoding.entry->name);
 	}
 }
 
@@ -82,6 +92,23 @@ static void test_tiles_of_keys(void **state)
 		check_two_tiles(any_length(position_at(i)));
 	for (int i = 0; throwaway_encodings[i]; i++)
 		check_two_tiles(method_default(&throwaway_encodings[i]->entry));
+}
+
+/* Each value of each switch and choice of encodings and of the scalings that they take, past the trained length where
+ * there is an answer. */
+static void test_choices(void **state)
+{
+	enum { LENGTH = 41 };
+	struct selfcheck_case *all = selfcheck_cases(NULL);
+	(void)state;
+	for (int i = 0; i < arrlen(all); i++) {
+		struct model_options o = attention_alone(all[i].encoding, 16, 2);
+		struct place p = place_of(&o);
+		bool reaches = !p.position->reach || !p.position->reach(&p, LENGTH - 1).code;
+		check_case(&o, &all[i].scaling, 1, reaches ? LENGTH : (int)o.train_length, NULL,
+			   o.encoding.entry->name);
+	}
+	arrfree(all);
 }
 
 static void test_options_of_encodings(void **state)
@@ -156,14 +183,13 @@ static void test_strange_positions(void **state)
 	for (int t = 0; t < 70; t++)
 		positions[t] = t / 3 * 2 + (t % 3 == 2) * 0.75;
 	for (int i = 0; position_at(i); i++) {
-		struct model_options o = small_options("nope");
-		o.encoding = any_length(position_at(i));
-		check_case(&o, &none, 2, 70, positions, o.encoding.entry->name);
+		struct model_options o = attention_alone(any_length(position_at(i)), 8, 2);
+		check_case(&o, &none, 1, 70, positions, o.encoding.entry->name);
 	}
 	for (int i = 0; throwaway_encodings[i]; i++) {
 		struct model_options o = small_options("nope");
 		o.encoding = method_default(&throwaway_encodings[i]->entry);
-		check_case(&o, &none, 2, 70, positions, o.encoding.entry->name);
+		check_case(&o, &none, 1, 70, positions, o.encoding.entry->name);
 	}
 }
 
@@ -199,7 +225,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding_at_the_trained_length),
 		cmocka_unit_test(test_throwaway_encodings), cmocka_unit_test(test_tiles_of_keys),
-		cmocka_unit_test(test_options_of_encodings), cmocka_unit_test(test_scalable_softmax),
+		cmocka_unit_test(test_choices), cmocka_unit_test(test_options_of_encodings),
+		cmocka_unit_test(test_scalable_softmax),
 		cmocka_unit_test(test_scalings_with_several_zones),
 		cmocka_unit_test(test_throwaway_encodings_in_a_window),
 		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),

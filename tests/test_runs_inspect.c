@@ -316,8 +316,9 @@ static void every_encoding_and_scaling(void **state)
 {
 	(void)state;
 	const struct entry *e, *s;
-	int shown = 0;
-	for (int i = 0; (e = position_at(i)); i++)
+	/* What is compared has no reals: a few will do for the program of doubles. */
+	int shown = 0, stride = sizeof(real) == sizeof(double) ? 5 : 1;
+	for (int i = 0; (e = position_at(i)); i += stride)
 		for (int j = 0; (s = scaling_at(j)); j++) {
 			char flags[FLAGS_TEXT] = "";
 			bool takes = position_of(&(struct method){ .entry = e })->rope_theta ||

@@ -14,7 +14,7 @@
  * Encodings that read none learn alike to the bit. With LEARN in the environment all encodings are asked, without it
  * one in SOME; in double and under sanitizers, which are slow, one in MANY. */
 
-enum { T = 32, B = 16, STEPS = 160, LAST = 20, SOME = 5, MANY = 12 };
+enum { T = 32, B = 16, STEPS = 160, LAST = 20, SOME = 5, MANY = 24 };
 #if defined(ROPEWALK_DOUBLE) || defined(ROPEWALK_POISON)
 #define SLOW true
 #else
