@@ -79,10 +79,6 @@ static struct err check(const struct model_options *o, int D)
 				 rotary_dim);
 	if (!rotary_dim)
 		TRY(rope_check(o, D));
-	if (chosen(&p, NOPE_EVERY) > p.layers)
-		return err_usage("Give as many layers, or leave it out.",
-				 "nope_every: %lld has no effect on %d layers", (long long)chosen(&p, NOPE_EVERY),
-				 p.layers);
 	return check_learned(&p);
 }
 
