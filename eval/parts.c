@@ -73,8 +73,8 @@ struct err parts_check_scaling(const struct method *scaling, const struct model_
 	const char *name = scaling->entry->name;
 	TRY(scaling_check(scaling, o, length));
 	if (scaling_zoned(scaling))
-		return err_usage(hint, "scaling: %s changes which keys a query sees, or where, not what a pair turns by",
-				 scaling_zoned(scaling)->entry->name);
+		return err_usage(hint, "scaling: %s changes which keys a query sees, or where, not what a pair turns "
+				 "by", scaling_zoned(scaling)->entry->name);
 	for (const struct method *part = scaling; part; part = part->plus)
 		if (scaling_of(part)->query_scale)
 			return err_usage(hint, "scaling: %s scales whole queries, not pairs", part->entry->name);

@@ -1,5 +1,6 @@
 #include "runs/model_input.h"
 
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "model/weights.h"
@@ -23,12 +24,40 @@ static const char *model_option_given(const struct config *c)
 	return NULL;
 }
 
+/* As users write it. */
+static const char *flag_of(const char *name, char flag[64])
+{
+	snprintf(flag, 64, "%s", name);
+	for (char *s = flag; *s; s++)
+		*s = *s == '_' ? '-' : *s;
+	return flag;
+}
+
 struct err input_no_model_option(const struct config *c, const char *path)
 {
 	const char *given = model_option_given(c);
-	if (given)
-		return err_usage("Leave it out.", "--%s: %s says itself what model it is", given, path);
-	return OK;
+	char flag[64];
+	if (!given)
+		return OK;
+	return err_usage("Leave it out.", "--%s: %s says itself what model it is", flag_of(given, flag), path);
+}
+
+static bool is_ours(const char *path)
+{
+	struct safetensors file = { 0 };
+	if (io_is_folder(path))
+		return true;
+	bool ours = !safetensors_read(path, &file).code && weights_ours(&file);
+	safetensors_free(&file);
+	return ours;
+}
+
+struct err input_finish(struct config *c, const char *path)
+{
+	struct err e = config_finish(c, true);
+	if (e.code && model_option_given(c) && is_ours(path))
+		return input_no_model_option(c, path);
+	return e;
 }
 
 void input_ignored(const char *path, const struct text_builder *names)
@@ -62,7 +91,9 @@ static struct err compare_given(const struct config *c, const struct model_optio
 		if (option_get(o, found).integer != option_get(o, &c->model).integer) {
 			struct text_builder b = { 0 };
 			option_print(o, option_get(o, found), &b);
-			struct err e = err_usage("Leave the option out.", "--%s: %s has %s", o->name, path, b.data);
+			char flag[64];
+			struct err e = err_usage("Leave the option out.", "--%s: %s has %s", flag_of(o->name, flag), path,
+						 b.data);
 			text_builder_free(&b);
 			return e;
 		}

@@ -1,4 +1,5 @@
 #include "model/base/blas.h"
+#include "model/position/longrope_lists.h"
 #include "model/position/zones.h"
 #include "tests/scaling_case.h"
 
@@ -242,6 +243,23 @@ static void refused(const char *text, const char *part)
 	assert_err(method_parse("scaling", scaling_at, label_of("bad", ""), &m), ERR_USAGE, path_of("bad"));
 }
 
+/* A path that cannot be read back from a label is refused before it gets into one. */
+static void names_of_files(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "a,b", "a)b", "a(b", "a#b", "a\nb" };
+	const char *out;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_err(longrope_load(bad[i], &out), ERR_USAGE, "a label cannot hold");
+	struct method m;
+	put("plain(1)+b@c", "short = 1, 2\nlong = 4, 8\n");
+	assert_ok(method_parse("scaling", scaling_at, label_of("plain(1)+b@c", ""), &m));
+	struct text_builder b = { 0 };
+	method_identity(&m, &b);
+	assert_ok(method_parse("scaling", scaling_at, b.data, &m));
+	text_builder_free(&b);
+}
+
 static void damaged_files(void **state)
 {
 	(void)state;
@@ -345,7 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_hugging_face), cmocka_unit_test(golden_microsoft),
 		cmocka_unit_test(list_and_temperature_by_length), cmocka_unit_test(list_by_block),
-		cmocka_unit_test(forms),
+		cmocka_unit_test(forms), cmocka_unit_test(names_of_files),
 		cmocka_unit_test(damaged_files), cmocka_unit_test(content_is_identity),
 		cmocka_unit_test(names_with_a_hash),
 	};

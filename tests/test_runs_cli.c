@@ -53,6 +53,8 @@ static void test_bad_values(void **state)
 	program_refuses("train --out=new --heads=0", "--heads: 0: out of range", "1 to 1024");
 	program_refuses("train --out=new --tied=maybe", "--tied: 'maybe' is neither on nor off", NULL);
 	program_refuses("train --out=new --encoding=ropes", "--encoding: 'ropes' is unknown", "did you mean 'rope'?");
+	program_refuses("train --out=new --encoding=RoPE", "--encoding: 'RoPE' is unknown", "did you mean 'rope'?");
+	program_refuses("inspect --scaling=logn+YaRN", "--scaling: 'YaRN' is unknown", "did you mean 'yarn'?");
 	program_refuses("train --out=new --encoding=rope(thet=3)", "'thet' is unknown", "theta");
 	program_refuses("train --out=new --encoding=rope(10000)", "bare value", "theta");
 	program_refuses("train --out=new --alibi-slopes=spread", "--alibi-slopes: has no effect: the encoding is rope",
@@ -75,6 +77,19 @@ static void test_bad_folders(void **state)
 	program_refuses("train --config=nowhere --out=new", "nowhere", NULL);
 	struct program_run o = program_run("train --steps=0 --out=/dev/null/run");
 	program_failed("train", &o, 2, "/dev/null", NULL);
+}
+
+/* A model that says itself what it is takes no option of the model, one of another encoding or of its own. */
+static void test_model_options(void **state)
+{
+	(void)state;
+	program_refuses("inspect learned --learned-overflow=clamp", "--learned-overflow: learned says itself", "Leave");
+	program_refuses("inspect rope/model.safetensors --t5-buckets=4", "--t5-buckets: rope/model.safetensors says",
+			NULL);
+	program_refuses("forward learned/model.safetensors --tokens=x --output=y --learned-overflow=clamp",
+			"--learned-overflow: learned/model.safetensors says itself", NULL);
+	program_refuses("generate alibi --prompt=1 --alibi-slopes=spread", "--alibi-slopes: alibi says itself", NULL);
+	program_refuses("generate alibi --prompt=1 --scaling=nonesuch", "'nonesuch' is unknown", NULL);
 }
 
 static void test_bad_evaluations(void **state)
@@ -193,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_bad_words),
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_bad_folders),
+		cmocka_unit_test(test_model_options),
 		cmocka_unit_test(test_bad_evaluations),
 		cmocka_unit_test(test_bad_tokens),
 		cmocka_unit_test(test_output_is_checked),

@@ -25,7 +25,7 @@ static int start(void **state)
 {
 	(void)state;
 	program_start();
-	program_works("train " SMALL "--out=rope --steps=40 --lr=0.02 --warmup=5");
+	program_works("train " SMALL "--out=rope --steps=200 --lr=0.02 --warmup=5");
 	program_works("train " SMALL "--out=nope --steps=0 --encoding=nope");
 	program_works("train " SMALL "--out=learned --steps=0 --encoding=rope(learned=on)");
 	return 0;
@@ -97,10 +97,13 @@ static const json_t *one(const json_t *all, const char *setting, const char *nam
 static void test_patch(void **state)
 {
 	(void)state;
-	json_t *all = records(PATCH "--by=layer --format=json");
+	int shares = 0;
+	json_t *all = records("patch rope --scaling=linear(factor=8) --multiple=2 --by=layer --sequences=64 "
+			      "--format=json");
 	assert_int_equal(json_array_size(all), (2 + 2 * 2) * 5);
-	const json_t *none = one(all, "none", "layer", "", "all"), *everywhere = one(all, "everywhere", "layer", "", "all"),
-		     *only = one(all, "only", "layer", "0", "all"), *but = one(all, "all but", "layer", "1", "all");
+	const json_t *none = one(all, "none", "layer", "", "all");
+	const json_t *everywhere = one(all, "everywhere", "layer", "", "all");
+	const json_t *only = one(all, "only", "layer", "0", "all"), *but = one(all, "all but", "layer", "1", "all");
 	double way = json_number(everywhere, "accuracy") - json_number(none, "accuracy");
 	assert_close(json_number(everywhere, "change"), way, 1e-12);
 	assert_true(way != 0);
@@ -109,14 +112,20 @@ static void test_patch(void **state)
 	for (size_t i = 0; i < json_array_size(all); i++) {
 		const json_t *r = json_array_get(all, i), *share = json_object_get(r, "recovered");
 		const char *group = json_string_value(json_object_get(r, "group"));
-		const json_t *from = one(all, "none", "layer", "", group), *to = one(all, "everywhere", "layer", "", group);
+		const json_t *from = one(all, "none", "layer", "", group),
+			     *to = one(all, "everywhere", "layer", "", group);
+		assert_close(json_number(r, "change"),
+			     json_number(r, "accuracy") - json_number(from, "accuracy"), 1e-9);
 		if (!json_is_number(share))
 			continue;
+		shares++;
 		double whole = json_number(to, "accuracy") - json_number(from, "accuracy");
 		assert_true(fabs(whole) >= 0.01);
 		assert_close(json_number_value(share),
 			     (json_number(r, "accuracy") - json_number(from, "accuracy")) / whole, 1e-9);
 	}
+	/* Linear interpolation by 8 costs echo too much to be chance. */
+	assert_true(shares > 4);
 	json_decref(all);
 }
 
@@ -175,8 +184,10 @@ static void test_knockout(void **state)
 	(void)state;
 	json_t *all = records("knockout rope --format=json" FEW);
 	assert_int_equal(json_array_size(all), (1 + 2 * 4) * 5);
-	const json_t *intact = one(all, "intact", "pair", "", "echo"), *first = one(all, "removed", "pair", "0", "echo");
-	assert_close(json_number(first, "change"), json_number(first, "accuracy") - json_number(intact, "accuracy"), 1e-9);
+	const json_t *intact = one(all, "intact", "pair", "", "echo"),
+		     *first = one(all, "removed", "pair", "0", "echo");
+	assert_close(json_number(first, "change"),
+		     json_number(first, "accuracy") - json_number(intact, "accuracy"), 1e-9);
 	assert_close(json_number(first, "wavelength"), 2 * M_PI, 1e-12);
 	assert_close(json_number(first, "rotations"), 32 / (2 * M_PI), 1e-12);
 	assert_true(json_number(first, "nll") != json_number(intact, "nll"));

@@ -69,8 +69,8 @@ static struct step_report fit(const struct fit_request *q)
 /* The loss of one batch, by the forward pass alone. */
 static double loss_of(const struct setup *s, uint64_t first, int group)
 {
-	struct batch_source source = { .task = &s->data.task, .train_length = TRAIN_LENGTH, .length = LENGTH, .seed = SEED,
-				       .stream = STREAM_TUNE };
+	struct batch_source source = { .task = &s->data.task, .train_length = TRAIN_LENGTH, .length = LENGTH,
+				       .seed = SEED, .stream = STREAM_TUNE };
 	struct transformer_request q = { .model = &s->model, .B = BATCH, .T = LENGTH };
 	struct transformer *t;
 	struct batch b;

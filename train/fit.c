@@ -56,9 +56,9 @@ static struct err check_memory(const struct fit_request *q)
 	arena_take(&all, batch_bytes((int)q->train->batch, q->length), 1);
 	if (all.used <= memory_available())
 		return OK;
-	return err_usage("Choose a smaller --batch or --multiple.", "a fit to %lld sequences of %d tokens needs %s, and %s",
-			 (long long)q->train->batch, q->length, memory_text(all.used, need),
-			 memory_available_text(have));
+	return err_usage("Choose a smaller --batch or --multiple.",
+			 "a fit to %lld sequences of %d tokens needs %s, and %s", (long long)q->train->batch,
+			 q->length, memory_text(all.used, need), memory_available_text(have));
 }
 
 struct err fit_check(const struct fit_request *q)

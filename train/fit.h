@@ -23,8 +23,8 @@ struct err fit_check(const struct fit_request *q);
  * grad_norm that of the fitted tensors. */
 typedef struct err fit_step(void *data, const struct step_report *report);
 
-/* AdamW by train's schedule; clipping by the fitted tensors' norm. Tensors that are not named keep their bits. A loss or
- * norm that is not finite ends it with ERR_DIVERGED before the update. */
+/* AdamW by train's schedule; clipping by the fitted tensors' norm. Tensors that are not named keep their bits. A loss
+ * or norm that is not finite ends it with ERR_DIVERGED before the update. */
 struct err fit_run(const struct fit_request *q, fit_step *step, void *data);
 
 #endif

@@ -237,6 +237,19 @@ void method_set(struct method *m, int index, union option_value value)
 		m->order[m->given++] = (uint8_t)index;
 }
 
+bool method_changed(const struct method *m, int index)
+{
+	union option_value initial = method_default(m->entry).value[index], now = m->value[index];
+	switch (m->entry->options[index].kind) {
+	case OPTION_NUMBER:
+		return now.number != initial.number;
+	case OPTION_TEXT:
+		return strcmp(now.text, initial.text);
+	default:
+		return now.integer != initial.integer;
+	}
+}
+
 void method_as_trained(struct method *m)
 {
 	struct method initial = method_default(m->entry);

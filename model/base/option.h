@@ -89,6 +89,10 @@ struct err method_parse(const char *what, family_at family, const char *text, st
 void method_set(struct method *m, int index, union option_value value);
 int method_find(const struct entry *entry, const char *name); /* -1 if it has no such option */
 
+/* Has this option another value than by default? For checks of options without effect: files of models give every
+ * option, so that what was given says nothing. */
+bool method_changed(const struct method *m, int index);
+
 /* The parts of A+B+..., each alone (`plus` NULL), and one method of such parts. */
 int method_split(const struct method *m, struct method part[METHOD_PARTS]);
 struct method method_join(const struct method *part, int count);

@@ -142,6 +142,12 @@ bool same_name(const char *a, const char *b)
 
 #define NAME_MOST 127
 
+/* For the nearest of names a capital is no other letter. */
+static char letter(char c)
+{
+	return (char)tolower((unsigned char)same_dash(c));
+}
+
 static int least(int a, int b)
 {
 	return a < b ? a : b;
@@ -162,9 +168,9 @@ static int edit_distance(const char *a, const char *b)
 		int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
 		now[0] = (int)i;
 		for (size_t j = 1; j <= columns; j++) {
-			char x = same_dash(a[i - 1]), y = same_dash(b[j - 1]);
+			char x = letter(a[i - 1]), y = letter(b[j - 1]);
 			now[j] = least(last[j - 1] + (x != y), least(last[j], now[j - 1]) + 1);
-			if (i > 1 && j > 1 && x == same_dash(b[j - 2]) && same_dash(a[i - 2]) == y)
+			if (i > 1 && j > 1 && x == letter(b[j - 2]) && letter(a[i - 2]) == y)
 				now[j] = least(now[j], before[j - 2] + 1);
 		}
 	}

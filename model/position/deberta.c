@@ -51,25 +51,18 @@ static int half_rows(const struct method *m)
 	return (int)(integer(m, BUCKETS) ? integer(m, BUCKETS) : integer(m, SPAN));
 }
 
-/* Files and records name every option, so that one at its default says nothing of what a user wants. */
-static bool is_changed(const struct method *m, int option)
-{
-	struct method initial = method_default(m->entry);
-	return memcmp(&m->value[option], &initial.value[option], sizeof m->value[option]) != 0;
-}
-
 static struct err check(const struct model_options *o, int D)
 {
 	const struct method *m = &o->encoding;
 	long long buckets = integer(m, BUCKETS), most = integer(m, MAX_DISTANCE);
 	(void)D;
-	if (buckets && is_changed(m, SPAN))
+	if (buckets && method_changed(m, SPAN))
 		return err_usage("Leave it out: the buckets say how many rows there are.",
 				 "deberta_span: has no effect on %lld buckets", buckets);
-	if (!buckets && is_changed(m, MAX_DISTANCE))
+	if (!buckets && method_changed(m, MAX_DISTANCE))
 		return err_usage("Give deberta_buckets too, or deberta_span in its place.",
 				 "deberta_max_distance: has no effect without buckets");
-	if (integer(m, TERMS) == TERMS_C2P && is_changed(m, P2C))
+	if (integer(m, TERMS) == TERMS_C2P && method_changed(m, P2C))
 		return err_usage("Leave it out, or give deberta_terms=both.",
 				 "deberta_p2c: has no effect without that term");
 	if (integer(m, TERMS) == TERMS_C2P && integer(m, BIAS))

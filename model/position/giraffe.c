@@ -20,6 +20,17 @@ static const struct option options[] = {
 	{ 0 },
 };
 
+static struct err check(const struct scaling_request *r)
+{
+	bool truncates = r->method->value[KIND].integer == BY_TRUNCATION;
+	if (truncates && method_changed(r->method, POWER))
+		return err_usage("Leave it out, or give kind=both.", "giraffe: power has no effect on kind truncation");
+	if (r->method->value[KIND].integer == BY_POWER && method_changed(r->method, CUT))
+		return err_usage("Leave it out, or give kind=truncation or both.",
+				 "giraffe: cut has no effect on kind power");
+	return OK;
+}
+
 static void slow_down(double power, int pairs, double *inv_freq)
 {
 	for (int m = 0; m < pairs; m++)
@@ -47,5 +58,6 @@ static void after(const struct scaling_request *r, double *inv_freq)
 const struct scaling scaling_giraffe = {
 	.entry = { .name = "giraffe", .help = "slow pairs slowed by a power of their rank, or truncated",
 		   .paper = "Pal et al. 2023, 2308.10882", .options = options, .joins = scaling_joins },
+	.check = check,
 	.after = after,
 };

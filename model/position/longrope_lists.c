@@ -239,11 +239,26 @@ static struct err load_path(const char *path, const char *wanted, const char **o
 	return e;
 }
 
+/* Can the path stand in a label: does neither a comma nor a parenthesis end it there, nor a # the line of a file? */
+static struct err check_name(const char *path)
+{
+	int depth = 0;
+	const char *s = path;
+	for (; *s && depth >= 0 && *s != ',' && *s != '#' && !iscntrl((unsigned char)*s); s++)
+		depth += (*s == '(') - (*s == ')');
+	if (!*s && !depth)
+		return OK;
+	return err_usage("Rename the file, or make a link to it.",
+			 "%s: a label cannot hold a path with a comma, a #, a control character or a single "
+			 "parenthesis", path);
+}
+
 struct err longrope_load(const char *text, const char **out)
 {
 	*out = "";
 	if (!*text)
 		return OK;
+	TRY(check_name(text));
 	const char *hash = hash_in(text);
 	char *path = strndup(text, hash ? (size_t)(hash - text) : strlen(text));
 	BUG_IF(!path, "out of memory for a path");

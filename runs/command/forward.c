@@ -150,7 +150,7 @@ static struct err run(struct invocation *invocation)
 	struct config *c = &invocation->config;
 	struct token_file in = { 0 };
 	struct model m = { 0 };
-	TRY(config_finish(c, true));
+	TRY(input_finish(c, invocation->word[0]));
 	TRY(check_files(c->own, invocation->word[0]));
 	struct err e = work(c, invocation->word[0], &in, &m);
 	token_file_free(&in);

@@ -286,7 +286,7 @@ static struct err run(struct invocation *in)
 	struct generation g = { .options = o };
 	struct model m = { 0 };
 	char *file = NULL;
-	struct err e = config_finish(c, true);
+	struct err e = input_finish(c, in->word[0]);
 	if (!e.code)
 		e = check_options(o);
 	if (!e.code)

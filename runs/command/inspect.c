@@ -77,7 +77,7 @@ static struct err run(struct invocation *in)
 	struct model_options options;
 	struct model m = { 0 };
 	struct err e = OK;
-	TRY(config_finish(c, true));
+	TRY(in->words ? input_finish(c, in->word[0]) : config_finish(c, true));
 	if (in->words) {
 		e = read_model(c, in->word[0], &m);
 		q.options = &m.options;

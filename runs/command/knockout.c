@@ -1,8 +1,7 @@
 #include "model/base/stb.h"
-#include "runs/command/command.h"
+#include "runs/command/explain.h"
 #include "runs/show/parts_tables.h"
 #include "runs/show/wrap.h"
-#include "runs/stop.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -51,12 +50,12 @@ static void make_question(const struct own *own, struct parts_question *q)
 static void print_text(const struct own *own, const struct parts_question *q, const struct parts_answers *a)
 {
 	static const char *const notes[] = {
-		"still: the angle of these pairs is 0 everywhere, so that they compare what tokens are, wherever they stand; "
-		"removed: they add nothing to the logits. The weights are as they were trained.",
+		"still: the angle of these pairs is 0 everywhere, so that they compare what tokens are, wherever they "
+		"stand; removed: they add nothing to the logits. The weights are as they were trained.",
 		"Beneath perplexity / accuracy the change of accuracy against the intact model, in points, with its "
 		"standard error over sequences (paired).",
-		"serves: the task's groups that lose at least 1 point, and twice its standard error. turns in L: full turns "
-		"within train_length.",
+		"serves: the task's groups that lose at least 1 point, and twice its standard error. turns in L: full "
+		"turns within train_length.",
 	};
 	struct text_builder b = { 0 };
 	for (int kind = STILL; kind < BOTH; kind++) {
@@ -81,12 +80,7 @@ static struct err work(struct config *c, const struct examined *x)
 	struct parts_answers a = { 0 };
 	TRY(parts_check_encoding(&x->model.options));
 	make_question(own, &q);
-	struct err e = run_parts_check(&q);
-	if (!e.code)
-		e = command_start(c);
-	stop_catch();
-	if (!e.code)
-		e = run_parts(&q, &a);
+	struct err e = explain_parts(c, &q, &a);
 	if (!e.code && own->format == TEXT)
 		print_text(own, &q, &a);
 	else if (!e.code)
@@ -99,12 +93,8 @@ static struct err work(struct config *c, const struct examined *x)
 static struct err run(struct invocation *in)
 {
 	struct config *c = &in->config;
-	struct examined x;
 	TRY(config_finish(c, true));
-	TRY(examined_open(in->word[0], c, ((const struct own *)c->own)->multiple, &x));
-	struct err e = work(c, &x);
-	examined_close(&x);
-	return e;
+	return explain_run(in, ((const struct own *)c->own)->multiple, work);
 }
 
 const struct command command_knockout = {
@@ -120,7 +110,7 @@ const struct command command_knockout = {
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "kv|out|force|references|stream|scaling|multiples|resume|save_every",
+	.without = EXPLAIN_WITHOUT,
 	.own = own_rows,
 	.own_size = sizeof(struct own),
 	.run = run,

@@ -1,4 +1,4 @@
-#include "runs/command/command.h"
+#include "runs/command/explain.h"
 #include "runs/show/oracle_tables.h"
 #include "runs/stop.h"
 
@@ -87,28 +87,24 @@ static struct err work(struct config *c, const struct examined *x)
 static struct err run(struct invocation *in)
 {
 	struct config *c = &in->config;
-	struct examined x;
 	TRY(config_finish(c, true));
-	TRY(examined_open(in->word[0], c, ((const struct own *)c->own)->multiple, &x));
-	struct err e = work(c, &x);
-	examined_close(&x);
-	return e;
+	return explain_run(in, ((const struct own *)c->own)->multiple, work);
 }
 
 const struct command command_oracle = {
 	.name = "oracle",
 	.words = "DIR",
 	.help = "say how far RoPE scalings are from the best frequencies, by fitting them",
-	.more = "DIR is the folder of a run with rope, or the model.safetensors in it. Its weights are frozen; inverse\n"
-		"frequencies and attention factor are fitted by gradient on sequences of stream tune, once from the\n"
-		"trained frequencies and once from yarn's, and the better on further ones of tune is kept. Prints it\n"
-		"beside none, linear, ntk, ntk_by_parts and yarn. Nothing is written.\n"
+	.more = "DIR is the folder of a run with rope, or the model.safetensors in it. Its weights are frozen;\n"
+		"inverse frequencies and attention factor are fitted by gradient on sequences of stream tune, once\n"
+		"from the trained frequencies and once from yarn's, and the better on further ones of tune is kept.\n"
+		"Prints it beside none, linear, ntk, ntk_by_parts and yarn. Nothing is written.\n"
 		"Example:\n"
 		"  ropewalk oracle runs/out/rope-101 --multiple=8 --steps=200",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "kv|out|force|references|stream|scaling|multiples|resume|save_every",
+	.without = EXPLAIN_WITHOUT,
 	.own = own_rows,
 	.own_size = sizeof(struct own),
 	.run = run,

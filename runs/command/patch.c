@@ -1,8 +1,7 @@
 #include "model/base/stb.h"
-#include "runs/command/command.h"
+#include "runs/command/explain.h"
 #include "runs/show/parts_tables.h"
 #include "runs/show/wrap.h"
-#include "runs/stop.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,7 +17,8 @@ struct own {
 
 static const struct option own_rows[] = {
 	{ .name = "scaling", .kind = OPTION_METHOD, .initial = "none", .family = scaling_at,
-	  .help = "the scaling that is taken apart: one that changes frequencies alone", .offset = offsetof(struct own, scaling) },
+	  .help = "the scaling that is taken apart: one that changes frequencies alone",
+	  .offset = offsetof(struct own, scaling) },
 	{ .name = "multiple", .kind = OPTION_NUMBER, .initial = "8", .least = 1e-6, .most = 1e6,
 	  .help = "evaluated length as a multiple of train_length", .offset = offsetof(struct own, multiple) },
 	{ .name = "by", .kind = OPTION_CHOICE, .initial = "all", .choices = "layer|head|pair|all", .unit = "",
@@ -51,9 +51,9 @@ static void make_question(const struct own *own, struct parts_question *q)
 static void print_text(const struct parts_question *q, const struct parts_answers *a)
 {
 	static const char *const notes[] = {
-		"none: every pair turns as without a scaling. The row beneath it: the scaling everywhere, and in points "
-		"what it changes. only: in that part alone. all but: everywhere else.",
-		"Beneath an accuracy the share of that change which the row has, (accuracy - none) / (everywhere - none), "
+		"none: every pair turns as without a scaling. The row beneath it: the scaling everywhere, and in "
+		"points what it changes. only: in that part alone. all but: everywhere else.",
+		"Beneath an accuracy the share of that change that it has, (accuracy - none) / (everywhere - none), "
 		"with its standard error over sequences (paired). Where the scaling harms, it is a share of the harm.",
 		"n/a: same: the scaling changes less than 1 point. n/a: noise: less than twice its standard error.",
 	};
@@ -77,12 +77,7 @@ static struct err work(struct config *c, const struct examined *x)
 	TRY(parts_check_encoding(&x->model.options));
 	TRY(parts_check_scaling(&own->scaling, &x->model.options, x->length));
 	make_question(own, &q);
-	struct err e = run_parts_check(&q);
-	if (!e.code)
-		e = command_start(c);
-	stop_catch();
-	if (!e.code)
-		e = run_parts(&q, &a);
+	struct err e = explain_parts(c, &q, &a);
 	if (!e.code && own->format == TEXT)
 		print_text(&q, &a);
 	else if (!e.code)
@@ -95,14 +90,10 @@ static struct err work(struct config *c, const struct examined *x)
 static struct err run(struct invocation *in)
 {
 	struct config *c = &in->config;
-	struct examined x;
 	TRY(config_finish(c, true));
 	if (!config_given(c, "scaling"))
 		return err_usage("Give one, as in --scaling=yarn.", "--scaling: is missing");
-	TRY(examined_open(in->word[0], c, ((const struct own *)c->own)->multiple, &x));
-	struct err e = work(c, &x);
-	examined_close(&x);
-	return e;
+	return explain_run(in, ((const struct own *)c->own)->multiple, work);
 }
 
 const struct command command_patch = {
@@ -114,11 +105,11 @@ const struct command command_patch = {
 		"how much of the whole change each of them has. Nothing is written.\n"
 		"Examples:\n"
 		"  ropewalk patch runs/out/rope-101 --scaling=ntk --by=layer\n"
-		"  ropewalk patch runs/out/rope-101 --scaling='yarn(ramp=rotations,beta_fast=4)' --by=pair --format=csv",
+		"  ropewalk patch runs/out/rope-101 --scaling='yarn(ramp=rotations,beta_fast=4)' --by=pair",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,
-	.without = "kv|out|force|references|stream|scaling|multiples|resume|save_every",
+	.without = EXPLAIN_WITHOUT,
 	.own = own_rows,
 	.own_size = sizeof(struct own),
 	.run = run,

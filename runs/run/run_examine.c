@@ -70,8 +70,8 @@ struct err eval_result_finite(const struct eval_result *r, const char *label, in
 struct err many_progress_show(void *many, int64_t done, int64_t total)
 {
 	struct many_progress *m = many;
-	progress_show(&m->progress, (m->done + (double)done / (double)total) / m->count, "evaluation %d of %d", m->done + 1,
-		      m->count);
+	progress_show(&m->progress, (m->done + (double)done / (double)total) / m->count, "evaluation %d of %d",
+		      m->done + 1, m->count);
 	return done == total && m->done + 1 == m->count ? OK : stop_error();
 }
 

@@ -5,7 +5,7 @@
 #include "runs/config.h"
 #include "runs/progress.h"
 
-/* One finished run that a command evaluates many times over, at one multiple of its train_length. Nothing is written. */
+/* One finished run that a command evaluates many times over, at one multiple of its train_length. Writes nothing. */
 struct examined {
 	char *folder;
 	struct config *config; /* model, data and train of the run, eval of the command line */
@@ -14,7 +14,7 @@ struct examined {
 	int length;
 };
 
-/* `c` is the command line's config; model, data and train become the run's. examined_close takes a zeroed struct too. */
+/* `c` is the command line's config; model, data and train become the run's. examined_close takes a zeroed one too. */
 struct err examined_open(const char *path, struct config *c, double multiple, struct examined *out);
 void examined_close(struct examined *x);
 

@@ -100,8 +100,8 @@ static void add_fits(const struct oracle_question *q, const struct oracle_answer
 	const struct train_options *t = q->train;
 	const struct task *task = task_of(&q->run->config->data.task);
 	struct text_builder line = { 0 };
-	text_add(&line, "oracle: weights frozen, inverse frequencies and attention factor fitted by AdamW to the NLL of %s "
-		 "at %d tokens, %" PRId64 " steps of %" PRId64 " sequences of stream tune, lr %g.",
+	text_add(&line, "oracle: weights frozen, inverse frequencies and attention factor fitted by AdamW to the NLL "
+		 "of %s at %d tokens, %" PRId64 " steps of %" PRId64 " sequences of stream tune, lr %g.",
 		 q->group < 0 ? "all scored tokens" : task->groups[q->group], a->length[ORACLE_AT], t->steps, t->batch,
 		 t->lr);
 	for (int i = 0; i < arrlen(a->fit); i++)
@@ -118,9 +118,9 @@ void oracle_notes(const struct oracle_question *q, const struct oracle_answer *a
 	static const char *const notes[] = {
 		"Every row has one set of frequencies, made for the fitted length, at both lengths. The tables are of "
 		"stream report, which no fit has seen.",
-		"Beneath a recipe the share of the oracle's gain in NLL that it has, (none - recipe) / (none - oracle), with "
-		"its standard error over sequences (paired). n/a: the oracle gains less than 0.01 nats, or less than twice "
-		"its standard error.",
+		"Beneath a recipe the share of the oracle's gain in NLL that it has, (none - recipe) / (none - "
+		"oracle), with its standard error over sequences (paired). n/a: the oracle gains less than 0.01 nats, "
+		"or less than twice its standard error.",
 		"A gradient finds what is near where it begins: the oracle is the least of what was possible.",
 	};
 	add_fits(q, a, b);
