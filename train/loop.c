@@ -155,6 +155,7 @@ static void clear_moments(struct training *t)
 static struct err open_transformer(struct training *t)
 {
 	struct transformer_request request = request_of(t->model, t->data, t->options, t->batch.positions);
+	/* NOLINTNEXTLINE(-Wanalyzer-null-dereference): a training was opened */
 	if (course_shortest(&t->model->options, t->options) != request.T)
 		request.positions = NULL;
 	return transformer_open(&request, &t->transformer);
@@ -279,6 +280,7 @@ static const double *positions_of(struct training *t, uint64_t first)
 static struct err next_batch(struct training *t)
 {
 	struct batch *b = &t->batch;
+	/* NOLINTNEXTLINE(-Wanalyzer-null-dereference): a training was opened */
 	const struct model_options *m = &t->model->options;
 	int T = course_length(m, t->options, t->step);
 	uint64_t first = course_first(t->options, t->step);

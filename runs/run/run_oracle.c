@@ -134,7 +134,7 @@ static struct oracle_row *add_row(struct oracle_answer *a, const char *label)
 	BUG_IF(!row.inv_freq, "no memory for %d frequencies", a->F);
 	arrput(a->row, row);
 	return &arrlast(a->row);
-}
+} /* NOLINT(-Wanalyzer-malloc-leak): the array holds it */
 
 static struct err evaluate(const struct oracle_question *q, const struct eval_request *r, const char *label,
 			   struct eval_result *out)
