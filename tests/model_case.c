@@ -1,7 +1,5 @@
 #include "tests/model_case.h"
 
-#include "tests/throwaway.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,8 +36,6 @@ int all_encodings(struct method method[ENCODINGS])
 			assert_ok(method_parse("encoding", position_at, "learned(overflow=clamp)", &method[count]));
 		count++;
 	}
-	for (int i = 0; throwaway_encodings[i]; i++)
-		method[count++] = method_default(&throwaway_encodings[i]->entry);
 	assert_true(count >= 10 && count <= ENCODINGS);
 	return count;
 }

@@ -13,7 +13,7 @@ struct model_options sized_options(const char *encoding, int width, int heads);
 /* These with rope of one head. */
 struct model_options rope_options(double theta, int D, int train_length);
 
-/* Every listed encoding and those of throwaway.h, under options that take any length; returns how many. */
+/* Every listed encoding under options that take any length; returns how many. */
 #define ENCODINGS 32
 int all_encodings(struct method method[ENCODINGS]);
 

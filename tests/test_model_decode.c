@@ -4,7 +4,6 @@
 #include "model/decode.h"
 #include "tests/allocations.h"
 #include "tests/model_case.h"
-#include "tests/throwaway.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -109,8 +108,6 @@ static void unrotated_is_the_whole_sequence(void **state)
 			struct method scaling = method_default(scaling_at(s));
 			check_unrotated(&encoding[i], &scaling, SHORT);
 		}
-		struct method clipped = method_default(&throwaway_clipped.entry);
-		check_unrotated(&encoding[i], &clipped, SHORT);
 	}
 }
 
@@ -363,7 +360,7 @@ static void what_cannot_be_is_refused(void **state)
 {
 	struct method none = scaling_named("none"), yarn = scaling_named("yarn");
 	struct method both = scaling_named("dynamic+window");
-	struct method clipped = method_default(&throwaway_clipped.entry);
+	struct method clipped = scaling_named("rerope(w=5)");
 	(void)state;
 	assert_err(open_as("learned", &none, 17, CACHE_UNROTATED), ERR_USAGE, "length 17");
 	assert_ok(open_as("learned", &none, 16, CACHE_UNROTATED));
@@ -381,7 +378,7 @@ static void a_centred_encoding_keeps_no_rotated_keys(void **state)
 	struct model_case c;
 	size_t bytes;
 	(void)state;
-	o.encoding = method_default(&throwaway_decay.entry);
+	o.encoding = small_options("xpos").encoding;
 	case_open(&c, &o, "none", 1, 8, NULL);
 	struct decoder_request q = { .model = &c.model, .B = 1, .T = 8, .cache = CACHE_ROTATED };
 	assert_err(decoder_bytes(&q, &bytes), ERR_USAGE, "no single rotation");

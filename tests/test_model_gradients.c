@@ -1,11 +1,10 @@
 #include "model/base/blas.h"
 #include "model/base/stb.h"
 #include "tests/model_case.h"
-#include "tests/throwaway.h"
 
 #include <stdio.h>
 
-/* The backward pass against directional differences: every tensor, every encoding, the throwaway ones. Lists are walked
+/* The backward pass against directional differences: every tensor, every encoding. Lists are walked
  * here in small models, with every scaling, and by test_model_selfcheck.c; and here is what a list does not have.
  * In the double build the differences themselves are good to 1e-9; in float they can only catch gross faults. */
 
@@ -72,26 +71,11 @@ static void test_every_encoding_at_the_trained_length(void **state)
 	assert_true(count >= 6);
 }
 
-static void test_throwaway_encodings(void **state)
-{
-	struct method none = method_default(scaling_at(0));
-	(void)state;
-	for (int i = 0; throwaway_encodings[i]; i++) {
-		position_verify(throwaway_encodings[i]);
-		check_encoding(method_default(&throwaway_encodings[i]->entry), 3, 16);
-		/* Over a border of the blocks of queries. */
-		struct model_options o = attention_alone(method_default(&throwaway_encodings[i]->entry), 8, 2);
-		check_case(&o, &none, 2, 150, NULL, o.encoding.entry->name);
-	}
-}
-
 static void test_tiles_of_keys(void **state)
 {
 	(void)state;
 	for (int i = 0; position_at(i); i++)
 		check_two_tiles(any_length(position_at(i)));
-	for (int i = 0; throwaway_encodings[i]; i++)
-		check_two_tiles(method_default(&throwaway_encodings[i]->entry));
 }
 
 /* Each value of each switch and choice of encodings and of the scalings that they take, past the trained length where
@@ -143,7 +127,7 @@ static void test_scalable_softmax(void **state)
 		check_case(&o, &scaling, 2, cases[i].T, NULL, "ssmax");
 	}
 	struct model_options o = sized_options("rope", 4, 1);
-	struct method clipped = method_default(&throwaway_clipped.entry), none = scaling_named("none");
+	struct method clipped = scaling_named("rerope(w=5)"), none = scaling_named("none");
 	o.ssmax = 1;
 	o.layers = 1;
 	o.hidden = 0;
@@ -158,19 +142,21 @@ static void test_scalings_with_several_zones(void **state)
 	(void)state;
 	assert_ok(method_parse("scaling", scaling_at, "dynamic(block=24)", &blocks));
 	check_case(&o, &blocks, 2, 150, NULL, "dynamic(block=24)");
-	struct method clipped = method_default(&throwaway_clipped.entry);
+	struct method clipped = scaling_named("rerope(w=5)");
 	check_case(&o, &clipped, 2, 150, NULL, "two zones");
 }
 
-static void test_throwaway_encodings_in_a_window(void **state)
+/* What is carried along a row, summed along a sequence, added to values or counted from a block's centre, over a border of
+ * the blocks of queries, where rows begin at other keys than the first. */
+static void test_encodings_in_a_window(void **state)
 {
-	struct method window;
+	struct method window = scaling_named("window(size=20)");
 	(void)state;
-	assert_ok(method_parse("scaling", scaling_at, "window(size=20)", &window));
-	for (int i = 0; throwaway_encodings[i]; i++) {
-		struct model_options o = small_options("nope");
-		o.encoding = method_default(&throwaway_encodings[i]->entry);
-		check_case(&o, &window, 2, 70, NULL, o.encoding.entry->name);
+	for (int i = 0; position_at(i); i++) {
+		const struct position *p = (const struct position *)position_at(i);
+		struct model_options o = attention_alone(any_length(&p->entry), 8, 2);
+		if (p->gate || p->values || p->carry_reals || p->centred)
+			check_case(&o, &window, 2, 130, NULL, p->entry.name);
 	}
 }
 
@@ -184,11 +170,6 @@ static void test_strange_positions(void **state)
 		positions[t] = t / 3 * 2 + (t % 3 == 2) * 0.75;
 	for (int i = 0; position_at(i); i++) {
 		struct model_options o = attention_alone(any_length(position_at(i)), 8, 2);
-		check_case(&o, &none, 1, 70, positions, o.encoding.entry->name);
-	}
-	for (int i = 0; throwaway_encodings[i]; i++) {
-		struct model_options o = small_options("nope");
-		o.encoding = method_default(&throwaway_encodings[i]->entry);
 		check_case(&o, &none, 1, 70, positions, o.encoding.entry->name);
 	}
 }
@@ -224,11 +205,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_encoding_at_the_trained_length),
-		cmocka_unit_test(test_throwaway_encodings), cmocka_unit_test(test_tiles_of_keys),
+		cmocka_unit_test(test_tiles_of_keys),
 		cmocka_unit_test(test_choices), cmocka_unit_test(test_options_of_encodings),
 		cmocka_unit_test(test_scalable_softmax),
 		cmocka_unit_test(test_scalings_with_several_zones),
-		cmocka_unit_test(test_throwaway_encodings_in_a_window),
+		cmocka_unit_test(test_encodings_in_a_window),
 		cmocka_unit_test(test_strange_positions), cmocka_unit_test(test_shapes),
 	};
 	/* The batches are too small to share out. */

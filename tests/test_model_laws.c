@@ -1,7 +1,6 @@
 #include "model/base/blas.h"
 #include "model/base/threads.h"
 #include "tests/model_case.h"
-#include "tests/throwaway.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -177,7 +176,7 @@ static void test_shifts(void **state)
 /* An encoding centred on the block of queries gives the same logits wherever blocks end. */
 static void test_centre_drops_out(void **state)
 {
-	struct method decay = method_default(&throwaway_decay.entry);
+	struct method decay = small_options("xpos").encoding;
 	struct model_case longer, shorter;
 	(void)state;
 	open_encoding(&longer, &decay, "none", 1, 150, NULL);

@@ -1,6 +1,5 @@
 #include "model/base/blas.h"
 #include "tests/model_case.h"
-#include "tests/throwaway.h"
 
 #include <stdio.h>
 #include <stdlib.h>
