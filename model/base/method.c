@@ -48,17 +48,21 @@ void method_set(struct method *m, int index, union option_value value)
 		m->order[m->given++] = (uint8_t)index;
 }
 
+static bool same_value(const struct option *o, union option_value a, union option_value b)
+{
+	switch (o->kind) {
+	case OPTION_NUMBER:
+		return a.number == b.number;
+	case OPTION_TEXT:
+		return !strcmp(a.text, b.text);
+	default:
+		return a.integer == b.integer;
+	}
+}
+
 bool method_changed(const struct method *m, int index)
 {
-	union option_value initial = method_default(m->entry).value[index], now = m->value[index];
-	switch (m->entry->options[index].kind) {
-	case OPTION_NUMBER:
-		return now.number != initial.number;
-	case OPTION_TEXT:
-		return strcmp(now.text, initial.text);
-	default:
-		return now.integer != initial.integer;
-	}
+	return !same_value(&m->entry->options[index], method_default(m->entry).value[index], m->value[index]);
 }
 
 void method_as_trained(struct method *m)
@@ -70,6 +74,17 @@ void method_as_trained(struct method *m)
 			m->value[i] = initial.value[i];
 }
 
+/* Are they written alike, too? */
+static bool same_part(const struct method *a, const struct method *b)
+{
+	const struct option *o;
+	bool same = a->entry == b->entry && a->plus == b->plus && a->given == b->given &&
+		    !memcmp(a->order, b->order, (size_t)a->given);
+	for (int i = 0; same && (o = own_option(a->entry, i)); i++)
+		same = same_value(o, a->value[i], b->value[i]);
+	return same;
+}
+
 /* A part that outlives what it was made from. */
 static const struct method *keep_part(const struct method *part)
 {
@@ -78,7 +93,7 @@ static const struct method *keep_part(const struct method *part)
 		struct method part;
 	} *all;
 	for (struct kept_part *k = all; k; k = k->next)
-		if (!memcmp(&k->part, part, sizeof *part))
+		if (same_part(&k->part, part))
 			return &k->part;
 	struct kept_part *k = calloc(1, sizeof *k);
 	BUG_IF(!k, "out of memory for a method's parts");

@@ -112,8 +112,8 @@ static struct err report_layers(const struct place *p, struct report *to)
 	double *rotates;
 	int still = 0;
 	struct text_builder b = { 0 };
-	for (int layer = 0; p->position->rotates_layer && layer < p->layers; layer++)
-		if (!p->position->rotates_layer(p, layer))
+	for (int layer = 0; layer < p->layers; layer++)
+		if (!place_rotates(p, layer))
 			text_add(&b, "%s%d", still++ ? ", " : "", layer);
 	if (still)
 		report_note(to, "Of the %d layers these do not rotate: %s.", p->layers, b.data);
@@ -123,7 +123,7 @@ static struct err report_layers(const struct place *p, struct report *to)
 	report_table(to, NULL, "layer", p->layers);
 	TRY(report_column(to, "layer_rotates", "", 0, &rotates));
 	for (int layer = 0; layer < p->layers; layer++)
-		rotates[layer] = p->position->rotates_layer(p, layer);
+		rotates[layer] = place_rotates(p, layer);
 	return OK;
 }
 

@@ -35,7 +35,7 @@ static void shapes_at(const struct place *p, double first, int count, double sha
 {
 	int64_t width = p->method->value[WIDTH].integer, start = p->method->value[START].integer;
 	for (int i = 0; i < count; i++)
-		shape[i] = -(double)(width / 2);
+		shape[i] = -(double)width / 2; /* even */
 	for (int64_t k = start; k < start + width / 2; k++) {
 		double frequency = pow(10000, -2.0 * (double)k / (double)width);
 		double turn_cos = cos(frequency), turn_sin = sin(frequency);

@@ -69,6 +69,7 @@ static int powers_enter(struct powers *w, const struct rotation *r, int row)
 /* Below the normal numbers powers are 0: what else they are is slow and as good as nothing. */
 static inline real power(const struct powers *w, int step, int m)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): powers_enter comes first */
 	double power = w->base[m] * w->step[step][m];
 	power = power < exp(GREATEST) ? power : exp(GREATEST);
 	return (real)(power > 2e-38 ? power : 0);

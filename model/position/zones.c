@@ -173,7 +173,7 @@ int place_pairs(const struct place *p)
 	return (p->position->rotary_dim ? p->position->rotary_dim(p) : p->D) / 2;
 }
 
-static bool rotates(const struct place *p, int layer)
+bool place_rotates(const struct place *p, int layer)
 {
 	return !p->position->rotates_layer || p->position->rotates_layer(p, layer);
 }
@@ -186,7 +186,7 @@ void place_pair_sets(const struct place *p, const struct pair_sets *given, struc
 	uint8_t *set = ARENA_TAKE(a, uint8_t, (size_t)p->layers * H);
 	bool all = true;
 	for (int layer = 0; layer < p->layers; layer++)
-		all = all && rotates(p, layer);
+		all = all && place_rotates(p, layer);
 	*out = (struct pair_sets){ .count = all ? count : count + 1, .kind = kind, .set = set,
 				   .trained = given ? given->trained : NULL };
 	BUG_IF(out->count > UINT8_MAX, "%d sets of pairs", out->count);
@@ -199,6 +199,6 @@ void place_pair_sets(const struct place *p, const struct pair_sets *given, struc
 	for (int layer = 0; layer < p->layers; layer++)
 		for (size_t h = 0; h < H; h++) {
 			size_t at = (size_t)layer * H + h;
-			set[at] = rotates(p, layer) ? given ? given->set[at] : 0 : (uint8_t)count;
+			set[at] = place_rotates(p, layer) ? given ? given->set[at] : 0 : (uint8_t)count;
 		}
 }

@@ -83,6 +83,9 @@ bool zones_turn_once(const struct zones *z);
 /* Pairs that an encoding rotates: half its rotary width, 0 if it does not rotate. */
 int place_pairs(const struct place *p);
 
+/* Does an encoding that rotates do so in this layer? */
+bool place_rotates(const struct place *p, int layer);
+
 /* The sets in force: `given` (NULL: all pairs scaled), and for layers that the encoding does not rotate one more in
  * which all are still. */
 void place_pair_sets(const struct place *p, const struct pair_sets *given, struct arena *a, struct pair_sets *out);

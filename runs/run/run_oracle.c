@@ -251,7 +251,7 @@ static struct err fit_all(const struct oracle_question *q, struct model *best, s
 	for (int i = 0; i < STARTS; i++) {
 		const struct oracle_row *start = row_named(a, starts[i]);
 		struct model m = { 0 };
-		struct oracle_fit fit;
+		struct oracle_fit fit = { 0 };
 		if (!start)
 			continue;
 		struct err e = fit_from(q, start, &m, &fit);
@@ -270,8 +270,10 @@ static struct err add_oracle(const struct oracle_question *q, struct model *best
 {
 	struct method none = none_method();
 	const struct oracle_row *start = row_named(a, a->fit[a->best].start);
+	const struct parameter *factor = layout_find(&best->layout, oracle_tensors[1]);
 	struct model again = { 0 };
 	struct oracle_row *row;
+	BUG_IF(!start || !best->value || !factor, "no fit was kept");
 	if (a->unfitted) {
 		TRY(oracle_model(&q->run->model, start->inv_freq, start->attention_factor, &again));
 		memcpy(best->value, again.value, best->layout.size * sizeof(real));
@@ -279,7 +281,7 @@ static struct err add_oracle(const struct oracle_question *q, struct model *best
 	}
 	row = add_row(a, "oracle");
 	parts_frequencies(best, &none, q->run->length, row->inv_freq);
-	row->attention_factor = exp((double)best->value[layout_find(&best->layout, oracle_tensors[1])->offset]);
+	row->attention_factor = exp((double)best->value[factor->offset]);
 	return measure(q, best, &none, a, row);
 }
 
