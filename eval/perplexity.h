@@ -77,8 +77,8 @@ struct err eval_check(const struct eval_request *request);
 struct err eval_check_vocabulary(const struct eval_request *request);
 struct err eval_check_size(const struct eval_request *request);
 
-/* The error where an evaluation of `length` tokens has not `work` bytes, whatever the number of sequences, and `results`,
- * which grow with it. */
+/* The error where an evaluation of `length` tokens has not `work` bytes, whatever the number of sequences, and
+ * `results`, which grow with it. */
 struct err eval_fits(int length, size_t work, int sequences, size_t results);
 
 /* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.

@@ -123,7 +123,8 @@ static struct decoder *place(const struct decoder_request *q, struct arena *a)
 static struct err refuse_rotated(const struct method *scaling)
 {
 	return err_usage("Use unrotated.",
-			 "a cache of rotated keys: under %s a key is at other places for other queries, so no single rotation of it can be kept", scaling->entry->name);
+			 "a cache of rotated keys: under %s a key is at other places for other queries, so no single "
+			 "rotation of it can be kept", scaling->entry->name);
 }
 
 /* Only zones at hand tell where they see a key. */

@@ -132,7 +132,8 @@ struct err scores_compute(const struct scores_request *q, real *scores, real *ou
 	for (size_t i = 0; i < (size_t)q->B * (size_t)p->H * (size_t)q->T * (size_t)q->T; i++)
 		scores[i] = (real)-INFINITY;
 	struct attention_layer layer = { .own = own_of(q->model),
-					 .ssmax = q->model->value + q->model->layout.layer[0].ssmax, .qkv = w.qkv, .gate = w.gate, .output = w.output,
+					 .ssmax = q->model->value + q->model->layout.layer[0].ssmax, .qkv = w.qkv,
+					 .gate = w.gate, .output = w.output,
 					 .lse = w.lse, .saved = w.saved, .scores = scores };
 	attention_forward(w.attention, &layer);
 	if (output)

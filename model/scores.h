@@ -6,8 +6,8 @@
 /* What one attention layer makes of given queries, keys and values under an encoding and a scaling, by the code that
  * training and evaluation run (attention.h). The T x T logits are kept, so memory grows with the square of T. */
 
-/* A model of the tensors of attention itself, the encoding's own and ssmax's of the first layer; model_close it. Errors: options that
- * the encoding cannot take. */
+/* A model of the tensors of attention itself, the encoding's own and ssmax's of the first layer; model_close it.
+ * Errors: options that the encoding cannot take. */
 struct err scores_model(const struct model_options *options, struct model *out);
 
 struct scores_request {

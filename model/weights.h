@@ -5,17 +5,17 @@
 #include "model/transformer.h"
 
 /* A model and a safetensors file. Ours carry metadata: "format" "ropewalk-1", "options" (a JSON object of texts, by
- * option name), "rope_layout" "interleaved" or "half", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata" of all of these
- * (XXH3-128 of each key and value with its zero byte, by key). */
+ * option name), "rope_layout" "interleaved" or "half", "vocabulary", "xxh3_128" of the data and "xxh3_128_metadata"
+ * of all of these (XXH3-128 of each key and value with its zero byte, by key). */
 
 #define WEIGHTS_SUM "xxh3_128"
 
 /* Writes atomically. `extra` metadata (may be NULL) is added: what data and training the model comes from. */
 struct err weights_write(const struct model *m, const char *path, const struct metadata *extra, int extra_count);
 
-/* Several slabs of one layout in one file, as a checkpoint has them: the tensors of a slab are named `prefix` and then as
- * in the layout; `format` takes the place of "ropewalk-1". They are read back exactly: every tensor in its shape and in
- * the dtype of `real`, none beside them, and the checksum must agree. */
+/* Several slabs of one layout in one file, as a checkpoint has them: the tensors of a slab are named `prefix` and
+ * then as in the layout; `format` takes the place of "ropewalk-1". They are read back exactly: every tensor in its
+ * shape and in the dtype of `real`, none beside them, and the checksum must agree. */
 struct weights_slab {
 	const char *prefix;
 	real *value;

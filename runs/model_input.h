@@ -10,8 +10,8 @@
 /* Usage error if an option of the model was given where the file `path` says what model it is. */
 struct err input_no_model_option(const struct config *c, const char *path);
 
-/* config_finish for a command whose word `path` is a model: where that says itself what it is, the error for an option of
- * the model is that it was given, not what it would do to the default model. */
+/* config_finish for a command whose word `path` is a model: where that says itself what it is, the error for an
+ * option of the model is that it was given, not what it would do to the default model. */
 struct err input_finish(struct config *c, const char *path);
 
 /* Names on stderr what of a file was ignored, if anything was. */

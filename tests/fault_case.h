@@ -26,9 +26,9 @@ int fault_sweep(const struct fault_case *c);
 void fault_short(const struct fault_case *c);
 
 /* Power goes at every fsync, before it, and at the end. What had not been synced is lost, kept, kept in part, or
- * became garbage or zeros, in every file; operations on folders are lost from any of them on. What is found then loads,
- * and working again gives the bytes of work that was never disturbed. After the end of the work nothing may be lost: it said
- * that it was done. Returns how many different states were met. */
+ * became garbage or zeros, in every file; operations on folders are lost from any of them on. What is found then
+ * loads, and working again gives the bytes of work that was never disturbed. After the end of the work nothing may
+ * be lost: it said that it was done. Returns how many different states were met. */
 int power_loss(const struct fault_case *c);
 
 #endif

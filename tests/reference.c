@@ -1,6 +1,7 @@
 #include "tests/reference.h"
 
 #include "tests/reference_bias.h"
+#include "tests/reference_parts.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -19,11 +20,6 @@ struct sequence {
 	const double *scale;     /* [T] of queries */
 };
 
-static bool is(const struct method *m, const char *name)
-{
-	return !strcmp(m->entry->name, name);
-}
-
 bool reference_knows(const struct entry *e)
 {
 	static const char *const known[] = { "nope", "sinusoidal", "learned", "rope", "none", "linear", "ntk",
@@ -33,25 +29,6 @@ bool reference_knows(const struct entry *e)
 		if (!strcmp(e->name, known[i]))
 			return true;
 	return reference_has_bias(e);
-}
-
-static double option(const struct method *m, const char *name)
-{
-	int index = method_find(m->entry, name);
-	if (index < 0)
-		fail_msg("%s has no option %s", m->entry->name, name);
-	const struct option *o = &m->entry->options[index];
-	return o->kind == OPTION_NUMBER ? m->value[index].number : (double)m->value[index].integer;
-}
-
-/* Is a choice set to this word? */
-static bool chosen(const struct method *m, const char *name, const char *word)
-{
-	int64_t index = (int64_t)option(m, name);
-	const char *at = m->entry->options[method_find(m->entry, name)].choices;
-	for (; index > 0; index--)
-		at = strchr(at, '|') + 1;
-	return !strncmp(at, word, strlen(word)) && (at[strlen(word)] == '|' || !at[strlen(word)]);
 }
 
 static const struct parameter *parameter(const struct model *m, int layer, const char *what)
@@ -195,90 +172,6 @@ int reference_bucket(int buckets, int max_distance, int distance)
 	long double share = logl((long double)distance / exact) / logl((long double)max_distance / exact);
 	int bucket = exact + (int)floorl(share * (buckets - exact) + 1e-12L);
 	return bucket < buckets - 1 ? bucket : buckets - 1;
-}
-
-/* ---- Which keys a query sees, and how far off. ---- */
-
-/* The part of that name of a scaling A+B; NULL: it has none. */
-static const struct method *part(const struct method *scaling, const char *name)
-{
-	while (scaling && !is(scaling, name))
-		scaling = scaling->plus;
-	return scaling;
-}
-
-/* The number given, or what stands for 0. */
-static double or_else(double given, double otherwise)
-{
-	return given > 0 ? given : otherwise;
-}
-
-/* The cache holds `start` keys and this many recent ones before a step's own. */
-static double cache_recent(const struct method *m, int train_length)
-{
-	double given = option(m, "recent");
-	return given > 0 ? given - chosen(m, "evict", "before") : fmax(0, train_length - option(m, "start") - 1);
-}
-
-/* A key's slot is how many of those kept came before it. */
-static double cached_distance(const struct method *m, int train_length, int i, int j)
-{
-	double start = option(m, "start"), recent = cache_recent(m, train_length);
-	if (i <= start + recent || i - j <= recent)
-		return i - j;
-	return j < start ? start + recent - j : NAN;
-}
-
-static double leaky_distance(const struct method *m, double w, double L, double length, double r)
-{
-	double k = or_else(option(m, "k"), fmax(1, (length - w) / (L - w)));
-	return w + (r - w) / k;
-}
-
-static double grouped_distance(const struct method *m, double w, double L, double length, double i, double j)
-{
-	double G = or_else(option(m, "group"), fmax(1, ceil((length - w) / (L - w))));
-	if (G == 1) /* no scaling, even between whole positions */
-		return i - j;
-	double shift = chosen(m, "shift", "real") ? w / G : floor(w / G);
-	return floor(i / G) - floor(j / G) + w - shift;
-}
-
-static double chunked_distance(const struct method *m, double L, double i, double j)
-{
-	double longest = or_else(option(m, "chunk"), floor(L * 3 / 4));
-	double c = longest - or_else(option(m, "local"), fmax(1, floor(L / 8)));
-	double chunks = floor(i / c) - floor(j / c), key = j - c * floor(j / c), query = i - c * floor(i / c);
-	return (chunks == 0 ? query : fmin(chunks == 1 ? query + c : 2 * c - 1, longest)) - key;
-}
-
-double reference_distance(const struct method *scaling, int train_length, int T, const double *positions, int i, int j)
-{
-	const struct method *m;
-	double r = positions[i] - positions[j], length = positions[T - 1] + 1, L = train_length;
-	if ((m = part(scaling, "window")))
-		return i - j < or_else(option(m, "size"), L) ? r : NAN;
-	if ((m = part(scaling, "sinks")))
-		return cached_distance(m, train_length, i, j);
-	if ((m = part(scaling, "dual_chunk")))
-		return chunked_distance(m, L, positions[i], positions[j]);
-	m = part(scaling, "rerope");
-	m = m ? m : part(scaling, "leaky_rerope");
-	m = m ? m : part(scaling, "self_extend");
-	double w = m ? or_else(option(m, "w"), floor(L / 2)) : INFINITY;
-	if (r < w)
-		return r;
-	if (is(m, "rerope"))
-		return w;
-	return is(m, "leaky_rerope") ? leaky_distance(m, w, L, length, r)
-				     : grouped_distance(m, w, L, length, positions[i], positions[j]);
-}
-
-/* Where a query stands for a bias that goes by it. */
-static double query_position(const struct method *scaling, int train_length, const double *positions, int i)
-{
-	const struct method *m = part(scaling, "sinks");
-	return m ? fmin(i, option(m, "start") + cache_recent(m, train_length)) : positions[i];
 }
 
 /* ---- Rotations, and the scalings of their frequencies. ---- */
@@ -574,7 +467,7 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 	s.positions = at;
 	for (int i = 0; i < T; i++) {
 		scale[i] = query_scale(&s, at[i]);
-		query[i] = query_position(scaling, (int)o->train_length, at, i);
+		query[i] = reference_query_position(scaling, (int)o->train_length, at, i);
 		for (int j = 0; j <= i; j++)
 			distance[i * T + j] = reference_distance(scaling, (int)o->train_length, T, at, i, j);
 	}

@@ -146,8 +146,8 @@ static void test_scalings_with_several_zones(void **state)
 	check_case(&o, &clipped, 2, 150, NULL, "two zones");
 }
 
-/* What is carried along a row, summed along a sequence, added to values or counted from a block's centre, over a border of
- * the blocks of queries, where rows begin at other keys than the first. */
+/* What is carried along a row, summed along a sequence, added to values or counted from a block's centre, over a
+ * border of the blocks of queries, where rows begin at other keys than the first. */
 static void test_encodings_in_a_window(void **state)
 {
 	struct method window = scaling_named("window(size=20)");

@@ -27,9 +27,9 @@ extern int lease_beat;
 
 struct lease;
 
-/* Takes the claim on a folder, which must exist, and removes the temporaries (IO_TEMPORARY) that dead processes have left
- * in it. A process may take a claim again that it has, and gives it up as often. If a living process has it, `*out` is
- * NULL, without an error, and `holder` (LEASE_HOLDER bytes) says who: "zeus, process 4242". */
+/* Takes the claim on a folder, which must exist, and removes the temporaries (IO_TEMPORARY) that dead processes have
+ * left in it. A process may take a claim again that it has, and gives it up as often. If a living process has it,
+ * `*out` is NULL, without an error, and `holder` (LEASE_HOLDER bytes) says who: "zeus, process 4242". */
 #define LEASE_HOLDER 160
 struct err lease_try(const char *folder, struct lease **out, char holder[LEASE_HOLDER]);
 

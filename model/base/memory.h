@@ -28,9 +28,9 @@ const char *memory_text(size_t bytes, char text[32]);
 #define MEMORY_AVAILABLE_TEXT 112
 const char *memory_available_text(char text[MEMORY_AVAILABLE_TEXT]);
 
-/* Bytes that a control group with this folder leaves: those between the limit and the use, files' pages that can go at
- * once not counted; SIZE_MAX where there is no limit. Version 2's names (memory.max) or version 1's. For memory_available
- * and its tests. */
+/* Bytes that a control group with this folder leaves: those between the limit and the use, files' pages that can go
+ * at once not counted; SIZE_MAX where there is no limit. Version 2's names (memory.max) or version 1's. For
+ * memory_available and its tests. */
 size_t memory_group(const char *folder);
 
 #endif

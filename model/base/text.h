@@ -18,8 +18,9 @@ bool text_to_integer(const char *text, int64_t *out);
 #define NUMBER_TEXT 32
 const char *number_to_text(double value, char text[NUMBER_TEXT]);
 
-/* The name closest to `name` by edit distance, '-' and '_' and capitals being equal, or NULL where none is near enough to be
- * meant (more than a third of its letters away, 3 at most). `next(i, data)` gives the i-th name, NULL past the last. */
+/* The name closest to `name` by edit distance, '-' and '_' and capitals being equal, or NULL where none is near
+ * enough to be meant (more than a third of its letters away, 3 at most). `next(i, data)` gives the i-th name, NULL
+ * past the last. */
 const char *nearest_name(const char *name, const char *(*next)(int i, const void *data), const void *data);
 
 /* Equality with '-' and '_' the same. */

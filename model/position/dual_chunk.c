@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-/* Dual chunk attention (An et al. 2024, 2402.17463, section 3; as the authors' code). Positions are cut into chunks of
- * c = chunk - local; a key stands at j mod c, and the query at i mod c for keys of its own chunk, at
- * min(i mod c + c, chunk) for those of the chunk before, at min(2c - 1, chunk) for older ones. So no distance exceeds
- * `chunk`, and the last `local` keys or more stand at their own distances. The paper's limit is the trained length - 1, the code's 3/4 of it. The
- * code also multiplies cosines and sines by 0.05 ln(length / train_length) + 1, which the paper's results do without:
- * mscale. */
+/* Dual chunk attention (An et al. 2024, 2402.17463, section 3; as the authors' code). Positions are cut into chunks
+ * of c = chunk - local; a key stands at j mod c, and the query at i mod c for keys of its own chunk, at min(i mod c
+ * + c, chunk) for those of the chunk before, at min(2c - 1, chunk) for older ones. So no distance exceeds `chunk`,
+ * and the last `local` keys or more stand at their own distances. The paper's limit is the trained length - 1, the
+ * code's 3/4 of it. The code also multiplies cosines and sines by 0.05 ln(length / train_length) + 1, which the
+ * paper's results do without: mscale. */
 
 enum { CHUNK, LOCAL, MSCALE };
 static const struct option options[] = {

@@ -79,8 +79,9 @@ static inline const struct scaling *scaling_of(const struct method *m)
 /* `joins` of every scaling but none: refuses parts that would undo each other, with the reason. */
 struct err scaling_joins(const struct method *first);
 
-/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`) that
- * are fixed, one that scales queries stands not beside ssmax, and options may be such as it cannot take. `length` is the largest position + 1. */
+/* Checks that the scaling can be used with this encoding: one that changes frequencies needs some (`rope_theta`)
+ * that are fixed, one that scales queries stands not beside ssmax, and options may be such as it cannot take.
+ * `length` is the largest position + 1. */
 struct err scaling_check(const struct method *scaling, const struct model_options *options, double length);
 
 /* The request that one part of a scaling answers, resolved. */

@@ -27,7 +27,8 @@ static void zones(const struct zones_request *q, struct arena *a, struct zones *
 }
 
 const struct scaling scaling_window = {
-	.entry = { .name = "window", .help = "attention to the last keys only; for any encoding", .paper = "Beltagy et al. 2020, 2004.05150, section 3.1",
+	.entry = { .name = "window", .help = "attention to the last keys only; for any encoding",
+		   .paper = "Beltagy et al. 2020, 2004.05150, section 3.1",
 		   .options = options, .joins = scaling_joins },
 	.any_encoding = true,
 	.zones = zones,

@@ -182,7 +182,8 @@ static void measure(const struct bench_request *q, struct head *head, struct pro
 	progress_end(&progress);
 }
 
-static void summarise(const struct head *own, const struct head *head, const struct product *product, struct bench_attention *out)
+static void summarise(const struct head *own, const struct head *head, const struct product *product,
+		      struct bench_attention *out)
 {
 	out->flop = attention_flop(out->length, out->head_dim);
 	out->product = timing_of(product->seconds, (int)arrlen(product->seconds));

@@ -24,8 +24,8 @@ struct err run_checkpoint_there(const char *folder, bool *there); /* is there an
 struct err run_checkpoint_save(const char *folder, const struct config *c, struct training *t);
 
 /* Continues `t` with the newest checkpoint that verifies and has at most `most` steps; `*step` 0: there is none, and
- * `t` is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was made
- * with other options is a usage error that names the option and both values. */
+ * `t` is as it was. One that does not verify or has more steps gets another name and is told on stderr. One that was
+ * made with other options is a usage error that names the option and both values. */
 struct err run_checkpoint_load(const char *folder, const struct config *c, int64_t most, struct training *t,
 			       int64_t *step);
 

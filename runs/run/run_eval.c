@@ -75,7 +75,8 @@ static struct err check_one(const struct run_evaluation *e, const struct model *
 /* A model that is laid out but has no values, for checks. */
 static struct err outline(const struct config *c, struct model *m)
 {
-	*m = (struct model){ .options = course_model(&c->model, &c->train, c->train.steps), .V = task_of(&c->data.task)->vocabulary(&c->data.task) };
+	*m = (struct model){ .options = course_model(&c->model, &c->train, c->train.steps),
+			     .V = task_of(&c->data.task)->vocabulary(&c->data.task) };
 	return layout_build(&m->options, m->V, &m->layout);
 }
 
