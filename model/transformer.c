@@ -261,11 +261,18 @@ static struct err check_positions(const struct model_options *o, const struct me
 	double largest = position ? position[0] : T - 1;
 	for (size_t i = 0; position && i < (size_t)sequences * (size_t)T; i++)
 		largest = position[i] > largest ? position[i] : largest;
-	for (int s = 0; position && s < sequences && !p.position->any_order; s++)
-		if (decreases(position + (size_t)s * (size_t)T, T))
-			return err_usage("Use rope, learned or sinusoidal.",
-					 "positions: they decrease along a sequence, which %s does not take",
-					 o->encoding.entry->name);
+	const struct method *zoned = scaling_zoned(scaling);
+	bool in_order = zoned && scaling_of(zoned)->in_order, ordered = true;
+	for (int s = 0; position && s < sequences; s++)
+		ordered = ordered && !decreases(position + (size_t)s * (size_t)T, T);
+	if (!ordered && !p.position->any_order)
+		return err_usage("Use rope, learned or sinusoidal.",
+				 "positions: they decrease along a sequence, which %s does not take",
+				 o->encoding.entry->name);
+	if (!ordered && in_order)
+		return err_usage("Use a scaling that changes frequencies.",
+				 "positions: they decrease along a sequence, where %s cannot tell near keys from far ones",
+				 zoned->entry->name);
 	if (p.position->reach)
 		TRY(p.position->reach(&p, largest));
 	return scaling_check(scaling, o, largest + 1);

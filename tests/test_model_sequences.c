@@ -136,6 +136,16 @@ static void test_positions_that_decrease(void **state)
 					       .scaling = &none };
 	assert_err(transformer_open(&request, &t), ERR_USAGE, "positions: they decrease along a sequence, which alibi");
 	case_close(&c);
+	static const char *const scaling[] = { "rerope", "leaky_rerope", "self_extend", "dual_chunk", "yarn+rerope" };
+	o = small_options("rope");
+	case_open(&c, &o, "none", 1, T, NULL);
+	for (size_t i = 0; i < sizeof scaling / sizeof *scaling; i++) {
+		struct method zones = scaling_named(scaling[i]);
+		request.scaling = &zones;
+		request.model = &c.model;
+		assert_err(transformer_open(&request, &t), ERR_USAGE, "cannot tell near keys from far ones");
+	}
+	case_close(&c);
 }
 
 int main(void)

@@ -121,5 +121,6 @@ const struct scaling scaling_dual_chunk = {
 	.tempered = mscaled,
 	.check = check,
 	.zones = zones,
+	.in_order = true,
 	.rule = rule,
 };

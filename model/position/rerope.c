@@ -75,6 +75,7 @@ const struct scaling scaling_rerope = {
 		   .options = options, .joins = scaling_joins },
 	.check = check,
 	.zones = zones,
+	.in_order = true,
 };
 
 const struct scaling scaling_leaky_rerope = {
@@ -82,5 +83,6 @@ const struct scaling scaling_leaky_rerope = {
 		   .paper = "Su 2023, kexue.fm 9708", .options = leaky_options, .joins = scaling_joins },
 	.check = check,
 	.zones = leaky_zones,
+	.in_order = true,
 	.rule = leaky_rule,
 };

@@ -49,6 +49,7 @@ struct scaling {
 	void (*zones)(const struct zones_request *q, struct arena *a, struct zones *out);
 	/* Would `zones` make anything but one zone of all queries at their own positions? NULL: yes. */
 	bool (*zoned)(const struct method *own);
+	bool in_order; /* those tell near keys from far ones, and want positions that never decrease */
 	/* Do its options leave the factor without effect? NULL: never. */
 	bool (*settled)(const struct method *own);
 	/* The factor in force, where that is not request.factor (dynamic's ratio). May be NULL. */

@@ -60,5 +60,6 @@ const struct scaling scaling_self_extend = {
 		   .paper = "Jin et al. 2024, 2401.01325, section 3.3", .options = options, .joins = scaling_joins },
 	.check = check,
 	.zones = zones,
+	.in_order = true,
 	.rule = rule,
 };
