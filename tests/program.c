@@ -290,6 +290,15 @@ int program_setup(void **state)
 	return 0;
 }
 
+int program_setup_own(void **state)
+{
+#ifdef ROPEWALK_DOUBLE
+	if (getenv("ROPEWALK_DOUBLE"))
+		setenv("ROPEWALK", getenv("ROPEWALK_DOUBLE"), 1);
+#endif
+	return program_setup(state);
+}
+
 int program_teardown(void **state)
 {
 	(void)state;

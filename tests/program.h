@@ -12,6 +12,7 @@ void program_start(void); /* makes the folder */
 void program_stop(void);  /* and removes it */
 
 int program_setup(void **state); /* the same as a test's set-up and tear-down */
+int program_setup_own(void **state); /* likewise; in the double build the program of doubles is asked */
 int program_teardown(void **state);
 
 /* One run. */

@@ -58,3 +58,11 @@ struct safetensors scores_run(const char *flags)
 	free(path);
 	return out;
 }
+
+const struct tensor *scores_tensor(const struct safetensors *file, const char *name)
+{
+	const struct tensor *t = safetensors_find(file, name);
+	assert_non_null(t);
+	assert_int_equal(t->dtype, REAL_DTYPE);
+	return t;
+}

@@ -7,7 +7,7 @@
 /* Files for the command `scores`, in the folder of tests/program.h. */
 
 /* A tensor (a, b, c, d) of the next in.safetensors, of doubles that are zero, to be filled; names are kept as they are.
- * scores_scores_added(i) is the i-th since the last put. */
+ * scores_added(i) is the i-th since the last put. */
 double *scores_add(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d);
 double *scores_added(int index);
 void scores_normal(const char *name, uint64_t seed, int rank, int64_t a, int64_t b, int64_t c, int64_t d);
@@ -21,5 +21,8 @@ void scores_put(void);
 
 /* Runs on in.safetensors with these flags, and gives what was written. */
 struct safetensors scores_run(const char *flags);
+
+/* A tensor of reals that must be there. */
+const struct tensor *scores_tensor(const struct safetensors *file, const char *name);
 
 #endif

@@ -14,17 +14,6 @@
 /* What `inspect` says, from the command line: the golden numbers, valid JSON for whatever it is asked, and readable
  * text that agrees. */
 
-static int start(void **state)
-{
-	(void)state;
-#ifdef ROPEWALK_DOUBLE
-	if (getenv("ROPEWALK_DOUBLE"))
-		setenv("ROPEWALK", getenv("ROPEWALK_DOUBLE"), 1);
-#endif
-	program_start();
-	return 0;
-}
-
 /* ---- Asking. ---- */
 
 /* The JSON of a command line, which has to be valid. */
@@ -451,5 +440,5 @@ int main(void)
 		cmocka_unit_test(factor_of_one),      cmocka_unit_test(zones),
 		cmocka_unit_test(pairs_by_hand),
 	};
-	return cmocka_run_group_tests_name("inspect", tests, start, program_teardown);
+	return cmocka_run_group_tests_name("inspect", tests, program_setup_own, program_teardown);
 }

@@ -14,17 +14,6 @@
 
 enum { LAYERS = 2, HEADS = 3, TRAINED = 10, LENGTH = 21 };
 
-static int start(void **state)
-{
-	(void)state;
-#ifdef ROPEWALK_DOUBLE
-	if (getenv("ROPEWALK_DOUBLE"))
-		setenv("ROPEWALK", getenv("ROPEWALK_DOUBLE"), 1);
-#endif
-	program_start();
-	return 0;
-}
-
 static json_t *ask(const char *flags)
 {
 	char line[300];
@@ -178,5 +167,5 @@ int main(void)
 		cmocka_unit_test(fire_queries),	       cmocka_unit_test(sandwich_distances),
 		cmocka_unit_test(hard_alibi_windows),
 	};
-	return cmocka_run_group_tests_name("inspect biases", tests, start, program_teardown);
+	return cmocka_run_group_tests_name("inspect biases", tests, program_setup_own, program_teardown);
 }

@@ -16,25 +16,6 @@
 #define ROUNDING 2e-5
 #endif
 
-static int start(void **state)
-{
-	(void)state;
-#ifdef ROPEWALK_DOUBLE
-	if (getenv("ROPEWALK_DOUBLE"))
-		setenv("ROPEWALK", getenv("ROPEWALK_DOUBLE"), 1);
-#endif
-	program_start();
-	return 0;
-}
-
-static const struct tensor *find(const struct safetensors *file, const char *name)
-{
-	const struct tensor *t = safetensors_find(file, name);
-	assert_non_null(t);
-	assert_int_equal(t->dtype, REAL_DTYPE);
-	return t;
-}
-
 /* ---- Arrays of golden files. ---- */
 
 /* The numbers of nested arrays, in order, to `to`; how many there were. */
@@ -128,7 +109,7 @@ static void shaw_golden(void **state)
 		struct safetensors out = scores_run(flags);
 		for (int n = 0; n < H * T * T; n++) {
 			int h = n / (T * T), i = n / T % T, j = n % T;
-			double found = score(find(&out, "scores"), h, i, j);
+			double found = score(scores_tensor(&out, "scores"), h, i, j);
 			if (j > i)
 				assert_masked(found);
 			else
@@ -137,7 +118,7 @@ static void shaw_golden(void **state)
 		}
 		const json_t *output = json_object_get(e, "output");
 		for (int n = 0; n < H * T * D; n++)
-			assert_close(tensor_item(find(&out, "output"), n),
+			assert_close(tensor_item(scores_tensor(&out, "output"), n),
 				     json_number_value(at3(output, n / (T * D), n / D % T, n % D)), ROUNDING);
 		safetensors_free(&out);
 	}
@@ -173,7 +154,7 @@ static void transformer_xl_golden(void **state)
 		for (int h = 0; h < H; h++)
 			for (int i = 0; i < T; i++)
 				for (int j = 0; j < T + M; j++) {
-					double found = score(find(&out, "scores"), h, M + i, j);
+					double found = score(scores_tensor(&out, "scores"), h, M + i, j);
 					if (j > i + M) {
 						assert_masked(found);
 						continue;
@@ -201,7 +182,7 @@ static void check_deberta(const json_t *s, const json_t *e, const double *q, con
 	struct safetensors out = scores_run(flags);
 	for (int n = 0; n < H * T * T; n++) {
 		int h = n / (T * T), i = n / T % T, j = n % T;
-		double found = score(find(&out, "scores"), h, i, j), moved = 0;
+		double found = score(scores_tensor(&out, "scores"), h, i, j), moved = 0;
 		for (int d = 0; d < D; d++)
 			moved += q[i * H * D + h * D + d] * json_at(bias, (size_t)(h * D + d));
 		if (j > i)
@@ -259,5 +240,5 @@ int main(void)
 		cmocka_unit_test(transformer_xl_golden),
 		cmocka_unit_test(deberta_golden),
 	};
-	return cmocka_run_group_tests_name("relative scores", tests, start, program_teardown);
+	return cmocka_run_group_tests_name("relative scores", tests, program_setup_own, program_teardown);
 }

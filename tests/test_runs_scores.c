@@ -18,25 +18,6 @@
 #define ROUNDING 1e-5
 #endif
 
-static int start(void **state)
-{
-	(void)state;
-#ifdef ROPEWALK_DOUBLE
-	if (getenv("ROPEWALK_DOUBLE"))
-		setenv("ROPEWALK", getenv("ROPEWALK_DOUBLE"), 1);
-#endif
-	program_start();
-	return 0;
-}
-
-static const struct tensor *find(const struct safetensors *file, const char *name)
-{
-	const struct tensor *t = safetensors_find(file, name);
-	assert_non_null(t);
-	assert_int_equal(t->dtype, REAL_DTYPE);
-	return t;
-}
-
 /* Score of head h of sequence b: query i, key j. */
 static double score(const struct tensor *t, int64_t b, int64_t h, int64_t i, int64_t j)
 {
@@ -52,7 +33,7 @@ static void check_bias(const char *flags, const json_t *wanted)
 {
 	size_t H = json_array_size(wanted), T = json_array_size(json_array_get(wanted, 0));
 	struct safetensors out = scores_run(flags);
-	const struct tensor *t = find(&out, "scores");
+	const struct tensor *t = scores_tensor(&out, "scores");
 	assert_true(H > 0 && T > 0 && t->shape[1] == (int64_t)H && t->shape[3] == (int64_t)T);
 	for (size_t h = 0; h < H; h++)
 		for (size_t i = 0; i < T; i++)
@@ -140,7 +121,7 @@ static void golden_rope(void **state)
 		char flags[FLAGS_TEXT] = "";
 		flags_add(flags, "--encoding=rope --rope-theta=%.17g", json_number(s, "base"));
 		struct safetensors out = scores_run(flags);
-		const struct tensor *t = find(&out, "scores");
+		const struct tensor *t = scores_tensor(&out, "scores");
 		for (int n = 0; n < H * T * T; n++) {
 			int h = n / (T * T), i = n / T % T, j = n % T;
 			if (j > i)
@@ -184,7 +165,7 @@ static void golden_rope_of_halves(void **state)
 	add_heads("k", json_object_get(s, "k"), H, T, D);
 	scores_put();
 	struct safetensors out = scores_run("--encoding=rope --rope-theta=10000 --rope-layout=half");
-	const struct tensor *t = find(&out, "scores");
+	const struct tensor *t = scores_tensor(&out, "scores");
 	for (int h = 0; h < H; h++)
 		for (int i = 0; i < T; i++)
 			for (int j = 0; j <= i; j++)
@@ -210,7 +191,7 @@ static void scalable_softmax(void **state)
 	memcpy(scores_add("model.layers.0.self_attn.ssmax", 1, H, 0, 0, 0), s, sizeof s);
 	scores_put();
 	struct safetensors out = scores_run("--encoding=rope --ssmax");
-	const struct tensor *without = find(&plain, "scores"), *with = find(&out, "scores");
+	const struct tensor *without = scores_tensor(&plain, "scores"), *with = scores_tensor(&out, "scores");
 	for (int h = 0; h < H; h++)
 		for (int i = 0; i < T; i++)
 			for (int j = 0; j <= i; j++)
@@ -240,7 +221,7 @@ static void check_pairs(const char *flags, int D, double position, double a, con
 {
 	put_pairs(D, position);
 	struct safetensors out = scores_run(flags);
-	const struct tensor *t = find(&out, "scores");
+	const struct tensor *t = scores_tensor(&out, "scores");
 	assert_int_equal(t->shape[0], D);
 	for (int n = 0; n < D; n++) {
 		double wanted = a * (n % 2 ? sine : cosine)[n / 2], found = score(t, n, 0, 1, 0) * sqrt(D);
@@ -336,7 +317,7 @@ static void golden_angles(void **state)
 
 static void check_rows(const struct safetensors *out, const json_t *wanted)
 {
-	const struct tensor *t = find(out, "embedded");
+	const struct tensor *t = scores_tensor(out, "embedded");
 	size_t T = json_array_size(wanted), C = json_array_size(json_array_get(wanted, 0));
 	assert_int_equal(t->rank, 3);
 	assert_true(T > 0 && t->shape[1] == (int64_t)T && t->shape[2] == (int64_t)C);
@@ -395,7 +376,7 @@ static void plain_products_and_masks(void **state)
 	scores_put();
 	struct safetensors plain = scores_run("--encoding=nope");
 	struct safetensors window = scores_run("--encoding=nope --scaling=window(size=7)");
-	const struct tensor *all = find(&plain, "scores"), *near = find(&window, "scores");
+	const struct tensor *all = scores_tensor(&plain, "scores"), *near = scores_tensor(&window, "scores");
 	for (int head = 0; head < B * H; head++)
 		for (int i = 0; i < T; i++)
 			for (int j = 0; j < T; j++) {
@@ -462,7 +443,7 @@ static void length_and_output(void **state)
 		v[i] = i * i;
 	scores_put();
 	struct safetensors out = scores_run("--encoding=nope");
-	const struct tensor *output = find(&out, "output");
+	const struct tensor *output = scores_tensor(&out, "output");
 	for (int t = 0; t < T; t++) {
 		sum += t * D * t * D;
 		assert_close(tensor_item(output, t * D), sum / (t + 1), ROUNDING);
@@ -472,9 +453,9 @@ static void length_and_output(void **state)
 	struct safetensors by_length = scores_run("--scaling=linear --train-length=4 --length=12");
 	struct safetensors by_factor = scores_run("--scaling=linear --train-length=4 --factor=3");
 	for (int n = 0; n < 4; n++)
-		assert_true(score(find(&by_length, "scores"), n, 0, 1, 0) ==
-			    score(find(&by_factor, "scores"), n, 0, 1, 0));
-	assert_close(score(find(&by_factor, "scores"), 0, 0, 1, 0) * 2, cos(1), ROUNDING);
+		assert_true(score(scores_tensor(&by_length, "scores"), n, 0, 1, 0) ==
+			    score(scores_tensor(&by_factor, "scores"), n, 0, 1, 0));
+	assert_close(score(scores_tensor(&by_factor, "scores"), 0, 0, 1, 0) * 2, cos(1), ROUNDING);
 	safetensors_free(&by_length);
 	safetensors_free(&by_factor);
 }
@@ -489,5 +470,5 @@ int main(void)
 		cmocka_unit_test(factor_of_one),   cmocka_unit_test(plain_products_and_masks),
 		cmocka_unit_test(length_and_output),
 	};
-	return cmocka_run_group_tests_name("scores", tests, start, program_teardown);
+	return cmocka_run_group_tests_name("scores", tests, program_setup_own, program_teardown);
 }

@@ -65,6 +65,11 @@ double place_length(const struct place *p, int end)
 	return largest + 1;
 }
 
+int place_rotary_dim(const struct place *p)
+{
+	return p->position->rotary_dim ? p->position->rotary_dim(p) : p->D;
+}
+
 struct place place_of(const struct model_options *o)
 {
 	return (struct place){

@@ -26,6 +26,9 @@ struct place {
 /* The largest of the first `end` positions + 1. */
 double place_length(const struct place *p, int end);
 
+/* How much of head_dim an encoding that rotates rotates. */
+int place_rotary_dim(const struct place *p);
+
 /* The encoding's parameters, and in `_back` hooks their gradients, where `declare` put them. */
 struct place_parameters {
 	const real *shared, *layer; /* those of all layers; those of this one */

@@ -117,11 +117,6 @@ const char *scaling_length_rule(const struct method *own)
 	return "ratio max(1, length / train_length)" BLOCK_RULE;
 }
 
-static int rotary_dim(const struct place *p)
-{
-	return p->position->rotary_dim ? p->position->rotary_dim(p) : p->D;
-}
-
 /* The base after all parts that set one. */
 static double theta_of(const struct method *scaling, struct scaling_request r)
 {
@@ -140,7 +135,7 @@ static struct scaling_request part_within(const struct method *part, const struc
 	struct place p = place_of(o);
 	struct scaling_request r = {
 		.method = part, .rope_theta = p.position->rope_theta ? p.position->rope_theta(&p) : 0,
-		.D = rotary_dim(&p), .train_length = p.train_length, .length = length, .factor = 1,
+		.D = place_rotary_dim(&p), .train_length = p.train_length, .length = length, .factor = 1,
 	};
 	int factor = method_find(part->entry, "factor");
 	if (factor >= 0) {
@@ -320,7 +315,7 @@ bool scaling_same(const struct method *a, const struct method *b, const struct m
 {
 	const struct method *both[2] = { a, b };
 	struct place p = place_of(o);
-	size_t F = (size_t)rotary_dim(&p) / 2;
+	size_t F = (size_t)place_rotary_dim(&p) / 2;
 	double factor[2], *inv_freq[2] = { malloc((F + 1) * sizeof(double)), malloc((F + 1) * sizeof(double)) };
 	bool same = inv_freq[0] && inv_freq[1] && p.position->rope_theta;
 	for (int i = 0; i < 2 && same; i++) {

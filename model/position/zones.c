@@ -170,7 +170,7 @@ int place_pairs(const struct place *p)
 {
 	if (!p->position->rotate)
 		return 0;
-	return (p->position->rotary_dim ? p->position->rotary_dim(p) : p->D) / 2;
+	return place_rotary_dim(p) / 2;
 }
 
 bool place_rotates(const struct place *p, int layer)
