@@ -453,7 +453,7 @@ study: build/ropewalk | $(FIRST)
 
 TEST_ENVIRONMENT = ROPEWALK_DOUBLE=build/ropewalk-double
 # Tests that run the float program, as users do, are the same in both variants; those that name the double one differ.
-C_users := $(if $(C_tests),$(shell grep -L ROPEWALK_DOUBLE $$(grep -l tests/program.h $(C_tests) /dev/null) /dev/null))
+C_users := $(if $(C_tests),$(shell grep -L -e ROPEWALK_DOUBLE -e program_setup_own $$(grep -l tests/program.h $(C_tests) /dev/null) /dev/null))
 test: $(TESTS_release) $(TESTS_double) build/ropewalk build/ropewalk-double | $(call after,study)
 	@ROPEWALK=build/ropewalk $(TEST_ENVIRONMENT) tests/run $(TESTS_release) \
 		$(filter-out $(C_users:%.c=build/double/%),$(TESTS_double))
