@@ -42,7 +42,7 @@ void finding_judge(struct finding *f, int wins, int losses, int ties)
 	if (seeds < CLAIM_SEEDS)
 		f->reason = kept("%d seed%s: a verdict takes %d", seeds, seeds == 1 ? "" : "s", CLAIM_SEEDS);
 	else if (!(f->p < CLAIM_LEVEL))
-		f->reason = kept("%d of %d seeds are for it, %d equal: p = %.2g", wins, seeds, ties, f->p);
+		f->reason = kept("%d of %d seeds are for it, %d equal: p=%.2g", wins, seeds, ties, f->p);
 	else
 		f->verdict = wins > losses ? CLAIM_HOLDS : CLAIM_FAILS;
 }
@@ -155,15 +155,17 @@ static struct count count_seeds(const struct comparison *c, const struct results
 	return n;
 }
 
+/* "2.34 at 8x", with the group where the two differ in it */
 static const char *value_text(const struct comparison *c, const struct spot *s, double mean)
 {
 	char text[SHORT_TEXT], multiple[NUMBER_TEXT];
+	bool named = c->b.encoding && strcmp(c->a.group, c->b.group) != 0;
 	if (c->measure == SPOT_PERPLEXITY)
 		perplexity_text(exp(mean), text);
 	else
 		accuracy_text(mean, text);
-	return kept("%s%s in %s at %sx", text, c->measure == SPOT_PERPLEXITY ? "" : " %", s->group,
-		    number_to_text(s->multiple, multiple));
+	return kept("%s%s%s%s at %sx", text, c->measure == SPOT_PERPLEXITY ? "" : " %", named ? " in " : "",
+		    named ? s->group : "", number_to_text(s->multiple, multiple));
 }
 
 /* "below 1.1 times it" */
@@ -175,15 +177,17 @@ static const char *relation_text(const struct comparison *c)
 	return c->times > 0 ? kept("%s %.3g times it", way, c->times) : way;
 }
 
-/* "perplexity: ntk 2.34 in recall at 8x, linear 5.43 in recall at 8x; below in 6 of 6 seeds, p = 0.031" */
+/* "perplexity in recall: ntk 2.34 at 8x, linear 5.43 at 8x; below in 6 of 6 seeds, p=0.031" */
 static void describe(const struct comparison *c, const struct count *n, double p, struct finding *out)
 {
-	const char *measure = c->measure == SPOT_PERPLEXITY ? "perplexity" : "accuracy", *other = "";
+	const char *measure = c->measure == SPOT_PERPLEXITY ? "perplexity" : "accuracy", *other = "", *group = "";
+	if (!c->b.encoding || !strcmp(c->a.group, c->b.group))
+		group = kept(" in %s", c->a.group);
 	if (c->b.encoding) {
 		bool same = !strcmp(row_text(&c->a), row_text(&c->b));
 		other = kept(", %s%s%s", same ? "" : row_text(&c->b), same ? "" : " ", value_text(c, &c->b, n->b));
 	}
-	finding_add(out, "%s: %s %s%s; %s in %d of %d seeds, p = %.2g", measure, row_text(&c->a),
+	finding_add(out, "%s%s: %s %s%s; %s in %d of %d seeds, p=%.2g", measure, group, row_text(&c->a),
 		    value_text(c, &c->a, n->a), other, relation_text(c), n->wins, n->seeds, p);
 }
 
