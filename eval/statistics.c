@@ -68,3 +68,32 @@ double logistic(double x)
 {
 	return 1 / (1 + exp(-x));
 }
+
+double sign_test(int wins, int losses)
+{
+	int n = wins + losses, most = wins > losses ? wins : losses;
+	double term = ldexp(1, -n), tail = 0; /* of n out of n, then of one less each time */
+	for (int k = n; k >= most; k--) {
+		tail += term;
+		term *= (double)k / (n - k + 1);
+	}
+	return fmin(2 * tail, 1);
+}
+
+static int sign_of(double x)
+{
+	return (x > 0) - (x < 0);
+}
+
+double kendall_tau(const double *x, const double *y, int n)
+{
+	double agree = 0, untied_x = 0, untied_y = 0;
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < i; j++) {
+			int a = sign_of(x[i] - x[j]), b = sign_of(y[i] - y[j]);
+			agree += a * b;
+			untied_x += a != 0;
+			untied_y += b != 0;
+		}
+	return agree / sqrt(untied_x * untied_y);
+}

@@ -57,12 +57,51 @@ static void test_logit(void **state)
 	assert_close(logistic(empirical_logit(300, 1000)), 300.5 / 1001, 1e-15);
 }
 
+/* By hand: 2 (1 + ...) / 2^n. */
+static void test_sign(void **state)
+{
+	(void)state;
+	assert_true(sign_test(6, 0) == 0.03125);
+	assert_true(sign_test(0, 6) == 0.03125);
+	assert_true(sign_test(5, 0) == 0.0625);
+	assert_true(sign_test(7, 1) == 18.0 / 256); /* 2 (1 + 8) */
+	assert_true(sign_test(8, 1) == 20.0 / 512);
+	assert_true(sign_test(9, 2) == 134.0 / 2048); /* 2 (1 + 11 + 55) */
+	assert_true(sign_test(3, 3) == 1);
+	assert_true(sign_test(4, 3) == 1);
+	assert_true(sign_test(0, 0) == 1);
+	assert_close(sign_test(60, 40), 0.0568879, 1e-7); /* Fisher's two-sided p of 60 in 100 */
+	assert_true(sign_test(1000, 0) > 0);
+}
+
+static void test_tau(void **state)
+{
+	(void)state;
+	const double up[] = { 1, 2, 3, 4 }, down[] = { 8, 6, 4, 2 }, swapped[] = { 2, 1, 3, 4 };
+	assert_true(kendall_tau(up, up, 4) == 1);
+	assert_true(kendall_tau(up, down, 4) == -1);
+	assert_close(kendall_tau(up, swapped, 4), 4.0 / 6, 1e-15);
+	/* One tie in x: pairs not tied 5 and 6, all five in the same order. */
+	const double tied[] = { 1, 1, 2, 3 };
+	assert_close(kendall_tau(tied, up, 4), 5 / sqrt(30), 1e-15);
+	/* The same tie in both: as good as it gets. */
+	assert_close(kendall_tau(tied, tied, 4), 1, 1e-15);
+	/* Ties of different pairs: not tied 5 and 5; (0,1) and (2,3) drop out, the rest agree. */
+	const double other[] = { 1, 2, 3, 3 };
+	assert_close(kendall_tau(tied, other, 4), 4.0 / 5, 1e-15);
+	const double flat[] = { 7, 7, 7, 7 };
+	assert_true(isnan(kendall_tau(up, flat, 4)));
+	assert_true(isnan(kendall_tau(up, up, 1)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student),
 		cmocka_unit_test(test_interval),
 		cmocka_unit_test(test_logit),
+		cmocka_unit_test(test_sign),
+		cmocka_unit_test(test_tau),
 	};
 	return cmocka_run_group_tests_name("eval statistics", tests, NULL, NULL);
 }

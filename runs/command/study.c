@@ -6,6 +6,7 @@
 #include "runs/preset.h"
 #include "runs/show/print.h"
 #include "runs/stop.h"
+#include "runs/study/claim_rows.h"
 #include "runs/study/locate.h"
 
 #include <stdio.h>
@@ -43,6 +44,8 @@ static struct err read_study(const struct study_own *own, const char *path, stru
 		e = study_override(s, own->given[i].name, own->given[i].text, own->given[i].from);
 	if (!e.code)
 		e = grid_build(s, g);
+	if (!e.code && s->overridden)
+		claims_drop(s, g);
 	if (e.code)
 		study_free(s);
 	return e;

@@ -4,6 +4,7 @@
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
 #include "runs/run/run_folder.h"
+#include "runs/study/claim_rows.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -114,7 +115,8 @@ static struct err set_options(struct builder *b, struct cell *cell)
 	const struct study *s = b->study;
 	config_init(&cell->config, &study_scope, NULL);
 	for (int i = 0; i < arrlen(s->line); i++)
-		TRY(config_set(&cell->config, s->line[i].name, value_of(b, &s->line[i]), s->line[i].from));
+		if (!study_is_variant(&s->line[i]))
+			TRY(config_set(&cell->config, s->line[i].name, value_of(b, &s->line[i]), s->line[i].from));
 	for (int i = 0; i < arrlen(s->section); i++) {
 		if (!selects(b, &s->section[i]))
 			continue;
@@ -314,9 +316,27 @@ static struct err check_used(const struct builder *b, const struct study_line *l
 	return OK;
 }
 
+/* A name of the axis `variant` means what its section says. */
+static struct err check_variants(const struct builder *b)
+{
+	const struct study *s = b->study;
+	const struct study_line *line = line_named(s, STUDY_VARIANT);
+	for (int i = 0; line && i < arrlen(line->value); i++) {
+		bool known = !strcmp(line->value[i], STUDY_DEFAULT);
+		for (int j = 0; j < arrlen(s->section) && !known; j++)
+			known = !strcmp(s->section[j].name, STUDY_VARIANT) &&
+				study_same_value(s->section[j].value, line->value[i]);
+		if (!known)
+			return err_at(err_usage("Write one with the options it sets; only " STUDY_DEFAULT " needs none.",
+						"variant: no section [variant=%s]", line->value[i]), "%s", line->from);
+	}
+	return OK;
+}
+
 static struct err check_all_used(const struct builder *b)
 {
 	TRY(check_sections(b));
+	TRY(check_variants(b));
 	TRY(check_used(b, b->study->line));
 	for (int i = 0; i < arrlen(b->study->section); i++)
 		TRY(check_used(b, b->study->section[i].line));
@@ -354,6 +374,8 @@ struct err grid_build(const struct study *s, struct grid *out)
 		while (!e.code && next_cell(&b));
 	if (!e.code)
 		e = check_all_used(&b);
+	if (!e.code && !s->overridden)
+		e = claims_check(s, out);
 	arrfree(b.axis);
 	arrfree(b.used);
 	if (e.code)

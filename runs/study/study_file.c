@@ -76,11 +76,34 @@ static struct err take_values(struct study_line *l, char **value, int count, con
 	return OK;
 }
 
+bool study_is_variant(const struct study_line *l)
+{
+	return !strcmp(l->name, STUDY_VARIANT);
+}
+
+/* An option, or the variant. */
+static bool lookup(const char *name, struct option_name *out)
+{
+	if (!same_name(name, STUDY_VARIANT))
+		return option_lookup(&study_scope, name, out);
+	*out = (struct option_name){ .name = STUDY_VARIANT, .list = LIST_TRAIN };
+	return true;
+}
+
+static struct err check_variants(const struct study_line *l)
+{
+	for (int i = 0; i < arrlen(l->value); i++)
+		if (study_is_variant(l) && !claim_is_name(l->value[i]))
+			return err_usage("A name has letters, digits, -, _ and . only, and is short.",
+					 "%s: '%.60s' is not a name", l->name, l->value[i]);
+	return OK;
+}
+
 static struct err parse_line(const char *name, const char *text, const char *from, struct study_line *out)
 {
 	const char *shown = shown_name(name, from);
 	*out = (struct study_line){ .from = from };
-	if (!option_lookup(&study_scope, name, &out->option))
+	if (!lookup(name, &out->option))
 		return place(from, option_unknown(&study_scope, name, shown));
 	out->name = text_keep(out->option.name);
 	if (study_takes_list(&out->option)) {
@@ -90,6 +113,8 @@ static struct err parse_line(const char *name, const char *text, const char *fro
 	int count;
 	char **value = text_list(text, &count);
 	struct err e = take_values(out, value, count, shown);
+	if (!e.code)
+		e = check_variants(out);
 	text_list_free(value);
 	if (e.code)
 		arrfree(out->value);
@@ -119,18 +144,26 @@ static struct err add_line(struct study_line **list, const char *name, const cha
 	return OK;
 }
 
+static struct err no_equals(const char *text)
+{
+	const char *kind = claim_nearest_kind(text);
+	char hint[128];
+	snprintf(hint, sizeof hint, kind ? "Did you mean [%s NAME]?"
+		 : "A section is named by an option's value, as written: [encoding=nope].", kind);
+	return err_usage(hint, "[%s]: no `=`", text);
+}
+
 static struct err split_section(const char *text, struct study_section *out)
 {
-	static const char hint[] = "A section is named by an option's value, as written: [encoding=nope].";
 	const char *equals = strchr(text, '=');
 	if (!equals)
-		return err_usage(hint, "[%s]: no `=`", text);
+		return no_equals(text);
 	char *name = strndup(text, (size_t)(equals - text));
 	BUG_IF(!name, "out of memory for a name");
 	for (char *end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
 		*--end = '\0';
 	struct option_name option;
-	if (!option_lookup(&study_scope, name, &option)) {
+	if (!lookup(name, &option)) {
 		struct err e = option_unknown(&study_scope, name, name);
 		free(name);
 		return e;
@@ -168,26 +201,50 @@ static struct err add_section_line(struct study_section *section, const struct c
 	if (arrlen(added->value) > 1)
 		return place(from, err_usage("Put the list before the first section.",
 					     "%s: a list inside a section", l->name));
-	if (!strcmp(added->name, section->name))
+	if (!strcmp(added->name, section->name) || study_is_variant(added))
 		return place(from, err_usage("Sections change other options of the cells they select.",
-					     "%s: the section selects by it", l->name));
+					     "%s: %s", l->name, study_is_variant(added) ? "selects cells itself"
+					     : "the section selects by it"));
 	return OK;
+}
+
+static struct err take_minutes(struct study *s, const char *text, const char *from)
+{
+	double minutes;
+	if (s->minutes > 0)
+		return place(from, err_usage("Keep one of the two lines.", "minutes: given before"));
+	if (!text_to_number(text, &minutes) || minutes <= 0)
+		return place(from, err_usage("About how long the study takes on two cores.",
+					     "minutes: '%.60s' is not a number above 0", text));
+	s->minutes = minutes;
+	return OK;
+}
+
+/* `claim`: are the lines those of a claim, or of options? */
+static struct err add_any(struct study *s, const struct config_line *l, const char *from, bool *claim)
+{
+	if (!l->name) {
+		*claim = claim_is_section(l->section);
+		return *claim ? claims_begin(&s->claim, l->section, from) : add_section(s, l->section, from);
+	}
+	if (*claim)
+		return claims_add(&s->claim, l->name, l->value, from);
+	if (l->section)
+		return add_section_line(&arrlast(s->section), l, from);
+	if (same_name(l->name, "minutes"))
+		return take_minutes(s, l->value, from);
+	return add_line(&s->line, l->name, l->value, from);
 }
 
 static struct err add_lines(const char *path, const struct config_line *line, int count, struct study *out)
 {
+	bool claim = false;
 	for (int i = 0; i < count; i++) {
 		char place_text[1024];
 		snprintf(place_text, sizeof place_text, "%s:%d", path, line[i].number);
-		const char *from = text_keep(place_text);
-		if (!line[i].name)
-			TRY(add_section(out, line[i].section, from));
-		else if (line[i].section)
-			TRY(add_section_line(&arrlast(out->section), &line[i], from));
-		else
-			TRY(add_line(&out->line, line[i].name, line[i].value, from));
+		TRY(add_any(out, &line[i], text_keep(place_text), &claim));
 	}
-	return OK;
+	return claims_finish(out->claim);
 }
 
 struct err study_parse(const char *path, const char *text, struct study *out)
@@ -229,6 +286,7 @@ void study_free(struct study *s)
 	for (int i = 0; i < arrlen(s->section); i++)
 		free_lines(s->section[i].line);
 	arrfree(s->section);
+	claims_free(&s->claim);
 	*s = (struct study){ 0 };
 }
 
@@ -275,10 +333,24 @@ static void drop_sections(struct study *s, const struct study_line *l)
 	}
 }
 
+/* What was said of the file's own models and time. */
+static void drop_claims(struct study *s, const struct study_line *l)
+{
+	const struct study_line *before = find_line(s->line, l->name);
+	bool same_models = !(l->option.list & LIST_TRAINING) || !strcmp(l->name, "seed") ||
+			   (before && arrlen(before->value) > 1);
+	for (int i = (int)arrlen(s->claim) - 1; i >= 0 && !same_models; i--)
+		if (s->claim[i].kind == CLAIM_EXPECT)
+			claims_remove(&s->claim, i);
+	s->minutes = 0;
+	s->overridden = true;
+}
+
 struct err study_override(struct study *s, const char *name, const char *text, const char *from)
 {
 	struct study_line l;
 	TRY(parse_line(name, text, from, &l));
+	drop_claims(s, &l);
 	for (int i = 0; i < arrlen(s->section); i++)
 		remove_line(&s->section[i].line, l.name);
 	drop_sections(s, &l);
@@ -304,10 +376,14 @@ static void print_lines(const struct study_line *line, struct text_builder *b)
 
 void study_print(const struct study *s, struct text_builder *b)
 {
+	char number[NUMBER_TEXT];
 	text_add(b, "%s", "");
+	if (s->minutes > 0)
+		text_add(b, "minutes = %s\n", number_to_text(s->minutes, number));
 	print_lines(s->line, b);
 	for (int i = 0; i < arrlen(s->section); i++) {
 		text_add(b, "\n[%s=%s]\n", s->section[i].name, s->section[i].value);
 		print_lines(s->section[i].line, b);
 	}
+	claims_print(s->claim, b);
 }

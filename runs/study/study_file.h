@@ -2,10 +2,14 @@
 #define ROPEWALK_STUDY_FILE_H
 
 #include "runs/options.h"
+#include "runs/study/study_claims.h"
 
-/* A study file as written: `name = value` lines, a list being an axis, and sections [name=value] whose lines override
- * for the cells with that value. What the values mean is the grid's business. Arrays are stb_ds arrays; texts are
- * kept. */
+/* A study file as written: `name = value` lines, a list being an axis, sections [name=value] whose lines override for
+ * the cells with that value, and sections [KIND NAME] of claims (study_claims.h). What the values mean is the grid's
+ * business. Arrays are stb_ds arrays; texts are kept.
+ *
+ * Two names are no options. `minutes` is how long the study takes on two cores. `variant` is an axis of names that
+ * stand for nothing by themselves: [variant=NAME] sets the options of each, and `default` needs no section. */
 
 struct study_line {
 	const char *name;  /* in C spelling, without alias */
@@ -26,7 +30,14 @@ struct study_section {
 struct study {
 	struct study_line *line;
 	struct study_section *section;
+	struct study_claim *claim;
+	double minutes;  /* 0: not said */
+	bool overridden; /* by study_override: claims may name rows that are gone */
 };
+
+#define STUDY_VARIANT "variant"
+#define STUDY_DEFAULT "default"
+bool study_is_variant(const struct study_line *l);
 
 /* The options that a study file takes. */
 extern const struct scope study_scope;
@@ -42,7 +53,8 @@ struct err study_parse(const char *path, const char *text, struct study *out);
 void study_free(struct study *s);
 
 /* An option of the command line (or of a file it names, `from`): replaces it in the study and in all sections; sections
- * that select by a value of it that is gone, go too. */
+ * that select by a value of it that is gone, go too, and so do the minutes. Bands go unless it is the seeds or one of the
+ * file's axes, for they are of the models as the file has them. */
 struct err study_override(struct study *s, const char *name, const char *text, const char *from);
 
 /* Are two values written alike, white space aside? */
