@@ -1,5 +1,6 @@
 #include "runs/claims/compared.h"
 
+#include "eval/statistics.h"
 #include "model/base/stb.h"
 #include "runs/options.h"
 #include "runs/run/run_folder.h"
@@ -9,18 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* P(X <= min(wins, losses) or X >= max) of a fair coin's throws. */
-static double sign_test(int wins, int losses)
-{
-	int n = wins + losses, less = wins < losses ? wins : losses;
-	double tail = 0, ways = 1;
-	for (int k = 0; k <= less; k++) {
-		tail += ways;
-		ways *= (double)(n - k) / (k + 1);
-	}
-	return fmin(1, 2 * tail * exp2(-n));
-}
 
 __attribute__((format(printf, 1, 2))) static const char *kept(const char *format, ...)
 {
