@@ -72,6 +72,8 @@ void claim_sources_free(struct claim_sources *s);
 
 /* "ropewalk study claims --out=DIR/claims": what makes a study where it is looked for; kept. */
 const char *claim_study_command(const struct claim_sources *from, const char *study);
+/* How long that takes on two cores, as its preset says; 0: it does not. */
+double claim_study_minutes(const char *study);
 /* What tests a claim again, from nothing; kept. */
 const char *claim_command(const struct claim *c, const struct claim_sources *from);
 

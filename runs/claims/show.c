@@ -8,6 +8,15 @@
 #include <math.h>
 #include <string.h>
 
+/* "; run `ropewalk study claims` (about 20 min)" */
+static void add_remedy(const char *study, const struct claim_sources *from, struct text_builder *b)
+{
+	double minutes = claim_study_minutes(study);
+	text_add(b, "; run `%s`", claim_study_command(from, study));
+	if (minutes > 0)
+		text_add(b, " (about %g min on two cores)", minutes);
+}
+
 /* What a claim that has no verdict lacks, or how it got it. */
 static const char *verdict_text(const struct tested *t, const struct claim_sources *from)
 {
@@ -21,7 +30,7 @@ static const char *verdict_text(const struct tested *t, const struct claim_sourc
 	if (f->reason)
 		text_add(&b, ": %s", f->reason);
 	if (f->verdict == CLAIM_UNMEASURED)
-		text_add(&b, "; `%s` does it", claim_study_command(from, t->claim->study));
+		add_remedy(t->claim->study, from, &b);
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;

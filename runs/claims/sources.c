@@ -3,6 +3,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/options.h"
+#include "runs/preset.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,16 @@ const char *claim_study_command(const struct claim_sources *from, const char *st
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
+}
+
+double claim_study_minutes(const char *study)
+{
+	struct study s = { 0 };
+	char *path = preset_path(study);
+	double minutes = path && !study_read(path, &s).code ? s.minutes : 0;
+	study_free(&s);
+	free(path);
+	return minutes;
 }
 
 const char *claim_command(const struct claim *c, const struct claim_sources *from)

@@ -73,6 +73,8 @@ static struct err run(struct invocation *in)
 {
 	struct tested *t = NULL;
 	TRY(config_finish(&in->config, true));
+	if (!*((const struct own *)in->config.own)->studies)
+		return err_usage("Leave it out, or name the folder that has the studies' folders.", "--studies: is empty");
 	struct err e = choose(in, &t);
 	if (!e.code)
 		e = command_start(&in->config);
