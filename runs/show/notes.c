@@ -9,6 +9,7 @@
 #include "runs/show/once.h"
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
