@@ -24,6 +24,8 @@ void *config_list(struct config *c, unsigned list)
 		return &c->run;
 	case LIST_OWN:
 		return c->own;
+	case LIST_STUDY:
+		return &c->study;
 	}
 	BUG("no such option list: %u", list);
 }

@@ -5,6 +5,7 @@
 #include "eval/options.h"
 #include "model/options.h"
 #include "runs/options.h"
+#include "runs/study/study_options.h"
 #include "train/options.h"
 
 /* Every option's value, however it was given. A config is a plain value: copy it with `=`. */
@@ -31,6 +32,7 @@ struct config {
 	struct train_options train;
 	struct eval_options eval;
 	struct run_options run;
+	struct study_options study;
 	void *own; /* the command's own struct, or NULL; shared by copies */
 	struct scope scope;
 

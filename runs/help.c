@@ -167,7 +167,7 @@ static const char *heading(const struct option_name *all, const struct option_na
 		snprintf(text, 80, "Options of %s",
 			 n->list == LIST_MODEL ? "the model" : n->list == LIST_DATA ? "the data" :
 			 n->list == LIST_TRAIN ? "training" : n->list == LIST_EVAL ? "evaluation" :
-			 n->list == LIST_OWN ? "this command" : "the run");
+			 n->list == LIST_OWN ? "this command" : n->list == LIST_STUDY ? "the study" : "the run");
 	return text;
 }
 
@@ -188,10 +188,10 @@ static void print_group(FILE *to, const struct option_name *all, int first)
 /* A command's own options first, those of every model last. */
 static void print_options(FILE *to, const struct option_name *all)
 {
-	static const unsigned first[] = { LIST_OWN, LIST_EVAL, LIST_RUN, 0 };
-	for (int f = 0; f < 4; f++)
+	static const unsigned first[] = { LIST_OWN, LIST_STUDY, LIST_EVAL, LIST_RUN, 0 };
+	for (int f = 0; f < 5; f++)
 		for (int i = 0; i < arrlen(all); i++) {
-			bool early = all[i].list & (LIST_OWN | LIST_RUN | LIST_EVAL);
+			bool early = all[i].list & (LIST_OWN | LIST_STUDY | LIST_RUN | LIST_EVAL);
 			if (first[f] ? all[i].list == first[f] : !early)
 				print_group(to, all, i);
 		}

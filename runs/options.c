@@ -6,6 +6,7 @@
 #include "model/options.h"
 #include "model/position/scaling.h"
 #include "runs/command/command.h"
+#include "runs/study/study_options.h"
 #include "train/options.h"
 
 #include <stdio.h>
@@ -83,6 +84,8 @@ const struct option *option_rows(const struct scope *scope, unsigned list)
 		return run_option_rows;
 	case LIST_OWN:
 		return scope->own;
+	case LIST_STUDY:
+		return study_option_rows;
 	}
 	BUG("no such option list: %u", list);
 }
@@ -140,7 +143,9 @@ family_at option_family(unsigned list, const struct option *o)
 	/* A scaling's flags are for the one that is evaluated. */
 	if (o->kind == OPTION_METHOD)
 		return list == LIST_MODEL && !strcmp(o->name, "trained_scaling") ? NULL : o->family;
-	return list == LIST_EVAL && !strcmp(o->name, "scaling") ? scaling_at : NULL;
+	bool scalings = (list == LIST_EVAL && !strcmp(o->name, "scaling")) ||
+			(list == LIST_STUDY && !strcmp(o->name, "finetune"));
+	return scalings ? scaling_at : NULL;
 }
 
 static void collect_list(const struct scope *scope, unsigned list, struct names *all)

@@ -20,9 +20,10 @@ enum {
 	LIST_EVAL = 8,
 	LIST_RUN = 16,
 	LIST_OWN = 32,
+	LIST_STUDY = 64,
 	LIST_TRAINING = LIST_MODEL | LIST_DATA | LIST_TRAIN, /* what a trained model depends on */
 };
-#define LISTS 6
+#define LISTS 7
 
 /* Which options a command takes. */
 struct scope {

@@ -6,6 +6,7 @@
 #include "runs/run/run_model.h"
 #include "runs/run/run_origin.h"
 #include "runs/run/run_train.h"
+#include "runs/run/run_tuning.h"
 #include "runs/show/tuned.h"
 #include "runs/stop.h"
 #include "train/course.h"
@@ -29,11 +30,6 @@ static const struct option own_rows[] = {
 	{ 0 },
 };
 
-/* Defaults where the base's value would make no sense. */
-#define STEPS 200
-#define RATE 0.3       /* of the base's lr */
-#define WARMUP 0.1     /* of the steps */
-
 /* One of the two trainings. */
 struct tuning {
 	char *folder;
@@ -53,13 +49,6 @@ struct job {
 	double *multiple;
 };
 
-/* So many sequences that a batch has as many tokens as the base's. */
-static int64_t batch_of(const struct config *base, int64_t length)
-{
-	int64_t tokens = base->train.batch * course_longest(&base->model, &base->train);
-	return tokens / length > 1 ? tokens / length : 1;
-}
-
 static struct train_options train_options_of(const struct job *j)
 {
 	const struct config *c = j->c;
@@ -71,13 +60,13 @@ static struct train_options train_options_of(const struct job *j)
 	t.length_least = c->train.length_least;
 	t.drop_rope_at = c->train.drop_rope_at;
 	if (!config_given(c, "steps"))
-		t.steps = STEPS;
+		t.steps = TUNING_STEPS;
 	if (!config_given(c, "lr"))
-		t.lr = RATE * j->base.train.lr;
+		t.lr = TUNING_RATE * j->base.train.lr;
 	if (!config_given(c, "warmup"))
-		t.warmup = (int64_t)(WARMUP * (double)t.steps);
+		t.warmup = (int64_t)(TUNING_WARMUP * (double)t.steps);
 	if (!config_given(c, "batch"))
-		t.batch = batch_of(&j->base, t.length);
+		t.batch = tuning_batch(&j->base, t.length);
 	return t;
 }
 

@@ -41,7 +41,8 @@ static struct err list_tasks(const struct config *c)
 
 static struct err list_options(const struct config *c)
 {
-	static const struct scope all = { .command = "study", .lists = LIST_TRAINING | LIST_EVAL | LIST_RUN };
+	static const struct scope all = { .command = "study",
+					  .lists = LIST_TRAINING | LIST_EVAL | LIST_RUN | LIST_STUDY };
 	struct option_name n;
 	(void)c;
 	for (int i = 0; option_name_at(&all, i, &n); i++)

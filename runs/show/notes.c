@@ -9,6 +9,7 @@
 #include "runs/show/once.h"
 #include "runs/show/table.h"
 #include "runs/show/wrap.h"
+#include "train/course.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,9 +29,9 @@ static const struct cell *first_cell(const struct results *r, int cells)
 /* "rope: ", or nothing where there is one kind of cells. */
 static void add_label(const struct results *r, int cells, struct text_builder *p)
 {
-	const char *label = first_cell(r, cells)->label;
+	const struct cell *c = first_cell(r, cells);
 	if (r->grid->groups > 1)
-		text_add(p, "%s: ", label);
+		text_add(p, "%s%s%s: ", *c->label ? c->label : "as trained", c->tuned ? ", " : "", c->tuned ? c->tuned : "");
 }
 
 static void floor_line(const struct results *r, int cells, bool warnings, struct text_builder *b)
@@ -356,6 +357,32 @@ static void caution_line(const struct results *r, struct text_builder *b)
 	flush(&p, b);
 }
 
+static int64_t tokens_before(const struct results *r, const struct cell *c)
+{
+	const struct config *base = &r->grid->cell[c->base].config;
+	return course_tokens(&base->model, &base->train, base->train.steps);
+}
+
+/* What the rows that were fine-tuned have had more than those they began as. */
+static void tuned_line(const struct results *r, struct text_builder *b)
+{
+	const struct train_options *last = NULL;
+	for (int cells = 0; cells < r->grid->groups; cells++) {
+		const struct cell *c = first_cell(r, cells);
+		const struct train_options *t = &c->config.train;
+		if (!c->tuned || (last && last->length == t->length && last->batch == t->batch && last->steps == t->steps))
+			continue;
+		last = t;
+		struct text_builder p = { 0 };
+		text_add(&p, "fine-tuned: %" PRId64 " more steps at length %" PRId64 " (%gx) in batches of %" PRId64 ", %" PRId64
+			     " tokens in all (%" PRId64 " before), lr %g, on the weights of the row it began as, all by the "
+			     "same batches; none is the control: trained on as long without scaling.",
+			 t->steps, t->length, (double)t->length / (double)c->config.model.train_length, t->batch,
+			 course_tokens(&c->config.model, t, t->steps), tokens_before(r, c), t->lr);
+		flush(&p, b);
+	}
+}
+
 static void machine_lines(const struct results *r, struct text_builder *b)
 {
 	const char **seen = machines(r);
@@ -372,7 +399,8 @@ static void cost_line(const struct results *r, struct text_builder *b)
 	size_t parameters = 0, bytes = 0;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		struct train_plan plan;
-		if (run_train_check(&r->grid->cell[i].config, &plan).code)
+		const struct cell *c = &r->grid->cell[i];
+		if ((c->tuned ? run_train_check_from(&c->config, &plan) : run_train_check(&c->config, &plan)).code)
 			continue;
 		size_t needed = plan.slabs + plan.activations + plan.batch;
 		bytes = needed > bytes ? needed : bytes;
@@ -411,6 +439,7 @@ void notes_text(const struct results *r, struct text_builder *b)
 	notes_ramp(r, b);
 	order_lines(r, b);
 	caution_line(r, b);
+	tuned_line(r, b);
 	machine_lines(r, b);
 	cost_line(r, b);
 	text_add(b, "command: %s\n", study_folder_command(r->folder));

@@ -23,7 +23,7 @@ const char **table_groups(const struct results *r)
 /* Without one a row is as its model was trained. */
 static bool shows_scaling(const struct cell *c, int scaling)
 {
-	return c->scalings - c->references > 1 || !*c->label || strcmp(c->scaling_label[scaling], "none");
+	return c->scalings - c->references > 1 || !*c->label || c->tuned || strcmp(c->scaling_label[scaling], "none");
 }
 
 const char *table_label(const struct results *r, int cells, int scaling)

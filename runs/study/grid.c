@@ -5,6 +5,7 @@
 #include "model/position/scaling.h"
 #include "runs/run/run_folder.h"
 #include "runs/study/claim_rows.h"
+#include "runs/study/study_tune.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -193,7 +194,7 @@ static const char *keep_and_free(struct text_builder *b)
 #define NAME_TEXT 120 /* a file system's names end at 255 bytes */
 
 /* Values of the axes as part of a file name, and digits of the identity. */
-static const char *folder_name(const char *text, const char *identity)
+const char *cell_folder_name(const char *text, const char *identity)
 {
 	char name[NAME_TEXT + 12];
 	size_t n = 0;
@@ -232,7 +233,7 @@ static void set_names(const struct builder *b, struct cell *cell)
 	}
 	config_identity(&cell->config, LIST_TRAINING, cell->identity);
 	config_training_identity(&cell->config, cell->trained);
-	cell->name = folder_name(all.data ? all.data : cell->config.model.encoding.entry->name, cell->identity);
+	cell->name = cell_folder_name(all.data ? all.data : cell->config.model.encoding.entry->name, cell->identity);
 	text_builder_free(&all);
 	cell->label = keep_and_free(&label);
 	cell->axes = keep_and_free(&axes);
@@ -254,11 +255,21 @@ static bool known(const struct grid *g, const char *identity)
 	return false;
 }
 
-static void add_cell(struct grid *g, struct cell *cell)
+/* Do they differ in the seed alone? */
+static bool same_row(const struct cell *a, const struct cell *b)
 {
+	return !strcmp(a->label, b->label) && !strcmp(a->tuned ? a->tuned : "", b->tuned ? b->tuned : "");
+}
+
+void grid_add(struct grid *g, struct cell *cell)
+{
+	if (known(g, cell->identity)) {
+		free_cell(cell);
+		return;
+	}
 	cell->group = g->groups;
 	for (int i = 0; i < arrlen(g->cell); i++)
-		if (!strcmp(g->cell[i].label, cell->label))
+		if (same_row(&g->cell[i], cell))
 			cell->group = g->cell[i].group;
 	g->groups += cell->group == g->groups;
 	arrput(g->cell, *cell);
@@ -274,10 +285,10 @@ static struct err make_cell(struct builder *b)
 		remember_flags(b, &cell.config);
 		set_names(b, &cell);
 	}
-	if (e.code || known(b->grid, cell.identity))
+	if (e.code)
 		free_cell(&cell);
 	else
-		add_cell(b->grid, &cell);
+		grid_add(b->grid, &cell);
 	return e;
 }
 
@@ -374,6 +385,8 @@ struct err grid_build(const struct study *s, struct grid *out)
 		while (!e.code && next_cell(&b));
 	if (!e.code)
 		e = check_all_used(&b);
+	if (!e.code)
+		e = tune_cells(out);
 	if (!e.code && !s->overridden)
 		e = claims_check(s, out);
 	arrfree(b.axis);

@@ -25,6 +25,8 @@ struct cell {
 	double *multiple;               /* [lengths] */
 	int lengths;
 	int group;                      /* cells of one label have one number, 0, 1, 2 ... in order */
+	const char *tuned;              /* label of the scaling it was fine-tuned under; NULL: it was not */
+	int base;                       /* the cell whose weights it goes on from, where it was */
 };
 
 #define STUDY_CELLS 4096
@@ -39,6 +41,13 @@ struct grid {
  * an override of an axis, a method's option that no cell uses, more than STUDY_CELLS cells. grid_free takes a
  * zeroed struct too. */
 struct err grid_build(const struct study *s, struct grid *out);
+
+/* Appends a cell unless its identity is there already, which frees it; sets its group. */
+void grid_add(struct grid *g, struct cell *cell);
+
+/* A folder's name: the text made one, and digits of the identity. Kept. */
+const char *cell_folder_name(const char *text, const char *identity);
+
 void grid_free(struct grid *g);
 
 /* Can the cell's model take this scaling at this length? */

@@ -10,6 +10,7 @@
 #include "runs/run/run_train.h"
 #include "runs/stop.h"
 #include "runs/study/study_plan.h"
+#include "runs/study/study_tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +64,13 @@ static struct err evaluate_cell(const struct cell *c, const struct cell_plan *p,
 	return OK;
 }
 
-/* From its sibling if that has come to weights, else by training. */
-static struct err train_cell(const struct plan *plan, const struct cell_plan *p, const struct config *config,
+/* From its sibling if that has come to weights, else by training: from the weights of its base, whose lease this gives
+ * up, or from the seed. */
+static struct err train_cell(const struct plan *plan, int index, const struct config *config, struct lease **base,
 			     const char *what)
 {
+	const struct cell *c = &plan->job->grid->cell[index];
+	const struct cell_plan *p = &plan->cell[index];
 	const char *command_line = plan->job->command_line;
 	struct run_trained trained;
 	if (p->sibling >= 0) {
@@ -78,10 +82,13 @@ static struct err train_cell(const struct plan *plan, const struct cell_plan *p,
 			return OK;
 		fprintf(stderr, "%s: trained by itself: %s\n", run_folder_name(p->path), why.text);
 	}
+	if (c->tuned)
+		return tune_train(p->path, config, plan->cell[c->base].path, &plan->job->grid->cell[c->base].config,
+				  base, command_line, what);
 	return run_train(p->path, config, command_line, what, &trained);
 }
 
-static struct err work_on(const struct plan *plan, int index, const char *what)
+static struct err work_on(const struct plan *plan, int index, struct lease **base, const char *what)
 {
 	const struct cell *c = &plan->job->grid->cell[index];
 	const struct cell_plan *p = &plan->cell[index];
@@ -91,7 +98,7 @@ static struct err work_on(const struct plan *plan, int index, const char *what)
 	config.run.force = true;
 	config.run.resume = !plan->job->force;
 	if (p->train)
-		TRY(train_cell(plan, p, &config, what));
+		TRY(train_cell(plan, index, &config, base, what));
 	return evaluate_cell(c, p, &config);
 }
 
@@ -139,19 +146,44 @@ static struct err sibling_ready(struct study_work *w, const struct cell_plan *p,
 	return OK;
 }
 
+/* Are the weights at hand that a cell to be fine-tuned goes on from? The lease is that of their run. */
+static struct err base_ready(struct study_work *w, int index, struct lease **lease, bool *ready)
+{
+	const struct cell *c = &w->plan->job->grid->cell[index];
+	*lease = NULL;
+	*ready = true;
+	if (!c->tuned || !w->plan->cell[index].train)
+		return OK;
+	const struct cell_plan *base = &w->plan->cell[c->base];
+	const char *status = run_folder_status(base->path);
+	if (!strcmp(status, "finished")) {
+		TRY(lease_try(base->path, lease, w->holder));
+		*ready = *lease;
+		return OK;
+	}
+	*ready = false;
+	if (base->over)
+		return err_failed("Mend what became of it, and call the study again.",
+				  "its base, %s, has no weights: %s", run_folder_name(base->path), status);
+	return OK;
+}
+
 static struct err work_when_ready(struct study_work *w, int index)
 {
 	char what[200];
 	struct cell_plan *p = &w->plan->cell[index];
-	struct lease *lease;
+	struct lease *lease, *base = NULL;
 	bool ready;
 	TRY(sibling_ready(w, p, &lease, &ready));
-	if (!ready) {
-		w->waiting++;
-		return OK;
+	struct err e = ready ? base_ready(w, index, &base, &ready) : OK;
+	if (e.code || !ready) {
+		lease_release(lease);
+		w->waiting += !e.code;
+		return e;
 	}
 	fprintf(stderr, "%s\n", headline(w, index, what));
-	struct err e = work_on(w->plan, index, what);
+	e = work_on(w->plan, index, &base, what);
+	lease_release(base);
 	lease_release(lease);
 	p->over = true;
 	w->done += cell_work(p);

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct scope study_scope = { .command = "study", .lists = LIST_TRAINING | LIST_EVAL };
+const struct scope study_scope = { .command = "study", .lists = LIST_TRAINING | LIST_EVAL | LIST_STUDY };
 
 bool study_takes_list(const struct option_name *option)
 {
-	return option->list == LIST_EVAL && option->option->kind == OPTION_TEXT;
+	return option->list & (LIST_EVAL | LIST_STUDY) && option->option->kind == OPTION_TEXT;
 }
 
 /* Only what training depends on can be an axis: the rest would give one run's rows different meanings. */

@@ -71,7 +71,7 @@ static struct err plan_memory(const struct cell *c, const struct cell_plan *p, i
 static struct err plan_training(const struct cell *c, struct cell_plan *p)
 {
 	struct train_plan takes;
-	struct err e = run_train_check(&c->config, &takes);
+	struct err e = c->tuned ? run_train_check_from(&c->config, &takes) : run_train_check(&c->config, &takes);
 	if (e.code)
 		return err_at(e, "%s", c->name);
 	p->bytes = takes.slabs + takes.activations + takes.batch;
