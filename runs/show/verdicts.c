@@ -90,7 +90,7 @@ static void say_why(const struct results *r, const struct question *q, struct or
 		return;
 	}
 	if (v->seeds < VERDICT_SEEDS) {
-		snprintf(v->why, sizeof v->why, "%d seeds, %d are needed", v->seeds, VERDICT_SEEDS);
+		snprintf(v->why, sizeof v->why, "needs %d seeds, has %d", VERDICT_SEEDS, v->seeds);
 		return;
 	}
 	for (int i = 0; i < 2; i++) {
