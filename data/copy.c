@@ -23,9 +23,11 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static bool has_gap(const struct method *task)
+enum { MOST_WITH_GAP = 16 };
+
+static int most_symbols(const struct method *task)
 {
-	return task->value[OPTION_GAP].integer;
+	return task->value[OPTION_GAP].integer ? MOST_WITH_GAP : 0;
 }
 
 static bool copy_placed(const struct method *task)
@@ -36,7 +38,7 @@ static bool copy_placed(const struct method *task)
 static struct err copy_check(const struct method *task, int train_length, int length)
 {
 	(void)train_length;
-	return symbols_check(task, has_gap(task), length);
+	return symbols_check(task, most_symbols(task), length);
 }
 
 static void copy_make(const struct method *task, int train_length, uint64_t seed, enum stream stream, uint64_t index,
@@ -44,7 +46,7 @@ static void copy_make(const struct method *task, int train_length, uint64_t seed
 {
 	(void)train_length;
 	struct rng r = rng_at(seed, stream, index);
-	struct symbol_places at = symbols_make(task, has_gap(task), stream, length, &r, out);
+	struct symbol_places at = symbols_make(task, most_symbols(task), stream, length, &r, out);
 	memcpy(out->token + at.separator + 1, out->token + at.start, (size_t)at.symbols * sizeof *out->token);
 	for (int i = 0; i < at.symbols; i++)
 		put_target(out, at.separator + i, out->token[at.start + i], GROUP_COPY, at.start + i);

@@ -10,21 +10,24 @@
 
 enum group { GROUP_REVERSE };
 
-enum { OPTION_GAP, OPTION_COUPLED };
+enum { OPTION_GAP, OPTION_SYMBOLS, OPTION_COUPLED };
 
 static const struct option options[] = {
 	[OPTION_GAP] = { .name = "gap", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1,
 			 .choices = "off|on", .unit = "", .results = true,
-			 .help = "at most 16 symbols at drawn places among filler; off: symbols fill the sequence" },
+			 .help = "symbols at drawn places among filler; off: symbols fill the sequence" },
+	[OPTION_SYMBOLS] = { .name = "symbols", .kind = OPTION_INTEGER, .initial = "8", .least = 2, .most = 32,
+			     .unit = "symbols", .results = true,
+			     .help = "how many with a gap; in training any number from 4 on" },
 	[OPTION_COUPLED] = { .name = "coupled", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1,
 			     .choices = "off|on", .unit = "", .results = true,
 			     .help = "the reversed symbols are at the positions of their sources (--positions=task)" },
 	{ 0 },
 };
 
-static bool has_gap(const struct method *task)
+static int most_symbols(const struct method *task)
 {
-	return task->value[OPTION_GAP].integer;
+	return task->value[OPTION_GAP].integer ? (int)task->value[OPTION_SYMBOLS].integer : 0;
 }
 
 static bool reverse_placed(const struct method *task)
@@ -35,7 +38,9 @@ static bool reverse_placed(const struct method *task)
 static struct err reverse_check(const struct method *task, int train_length, int length)
 {
 	(void)train_length;
-	return symbols_check(task, has_gap(task), length);
+	if (!most_symbols(task) && method_changed(task, OPTION_SYMBOLS))
+		return err_usage("Leave out one of them.", "reverse_symbols: has no effect with gap=off");
+	return symbols_check(task, most_symbols(task), length);
 }
 
 static void reverse_make(const struct method *task, int train_length, uint64_t seed, enum stream stream,
@@ -43,7 +48,7 @@ static void reverse_make(const struct method *task, int train_length, uint64_t s
 {
 	(void)train_length;
 	struct rng r = rng_at(seed, stream, index);
-	struct symbol_places at = symbols_make(task, has_gap(task), stream, length, &r, out);
+	struct symbol_places at = symbols_make(task, most_symbols(task), stream, length, &r, out);
 	int behind = at.start + at.symbols;
 	for (int i = 0; i < at.symbols; i++) {
 		int source = behind - 1 - i;

@@ -7,24 +7,29 @@
 
 enum group { GROUP_SORT };
 
-enum { OPTION_GAP };
+enum { OPTION_GAP, OPTION_SYMBOLS };
 
 static const struct option options[] = {
 	[OPTION_GAP] = { .name = "gap", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1,
 			 .choices = "off|on", .unit = "", .results = true,
-			 .help = "at most 16 symbols at drawn places among filler; off: symbols fill the sequence" },
+			 .help = "symbols at drawn places among filler; off: symbols fill the sequence" },
+	[OPTION_SYMBOLS] = { .name = "symbols", .kind = OPTION_INTEGER, .initial = "16", .least = 2, .most = 32,
+			     .unit = "symbols", .results = true,
+			     .help = "how many with a gap; in training any number from 4 on" },
 	{ 0 },
 };
 
-static bool has_gap(const struct method *task)
+static int most_symbols(const struct method *task)
 {
-	return task->value[OPTION_GAP].integer;
+	return task->value[OPTION_GAP].integer ? (int)task->value[OPTION_SYMBOLS].integer : 0;
 }
 
 static struct err sort_check(const struct method *task, int train_length, int length)
 {
 	(void)train_length;
-	return symbols_check(task, has_gap(task), length);
+	if (!most_symbols(task) && method_changed(task, OPTION_SYMBOLS))
+		return err_usage("Leave out one of them.", "sort_symbols: has no effect with gap=off");
+	return symbols_check(task, most_symbols(task), length);
 }
 
 static void sort_make(const struct method *task, int train_length, uint64_t seed, enum stream stream, uint64_t index,
@@ -32,7 +37,7 @@ static void sort_make(const struct method *task, int train_length, uint64_t seed
 {
 	(void)train_length;
 	struct rng r = rng_at(seed, stream, index);
-	struct symbol_places at = symbols_make(task, has_gap(task), stream, length, &r, out);
+	struct symbol_places at = symbols_make(task, most_symbols(task), stream, length, &r, out);
 	int t = at.separator;
 	for (int32_t symbol = SYMBOL; symbol < SYMBOL + SYMBOLS; symbol++) {
 		for (int source = at.start; source < at.start + at.symbols; source++) {

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many symbols are drawn in training; with a gap, the most otherwise. */
-enum { LEAST_TRAINED = 4, MOST_WITH_GAP = 16 };
+/* How many symbols are drawn in training, at least. */
+enum { LEAST_TRAINED = 4 };
 
 int symbols_vocabulary(const struct method *task)
 {
@@ -43,29 +43,30 @@ void symbols_draw(struct rng *r, int count, int32_t *token)
 }
 
 /* Least length with a gap: BOS, s, SEP and the answer. Without one, a single symbol is enough. */
-static int least_length(bool gap)
+static int least_length(int most)
 {
-	return 2 + 2 * (gap ? MOST_WITH_GAP : 1);
+	return 2 + 2 * (most ? most : 1);
 }
 
-struct err symbols_check(const struct method *task, bool gap, int length)
+struct err symbols_check(const struct method *task, int most, int length)
 {
 	const char *name = task->entry->name;
 	char hint[100];
-	int least = least_length(gap);
+	int least = least_length(most);
 	if (length >= least)
 		return OK;
-	if (!gap)
+	if (!most)
 		return err_usage("Give a greater length.", "%s(gap=off): length %d is too short: BOS, a symbol, SEP "
 				 "and the symbol again need %d", name, length, least);
 	snprintf(hint, sizeof hint, "Give a greater length, or %s(gap=off), which makes any from 4.", name);
-	return err_usage(hint, "%s: length %d is too short: %d symbols twice, BOS and SEP need %d", name, length,
-			 MOST_WITH_GAP, least);
+	return err_usage(hint, "%s: length %d is too short: %d symbols twice, BOS and SEP need %d", name, length, most,
+			 least);
 }
 
-static struct symbol_places draw_places(bool gap, enum stream stream, int length, struct rng *r)
+static struct symbol_places draw_places(int most, enum stream stream, int length, struct rng *r)
 {
-	int most = gap ? MOST_WITH_GAP : (length - 2) / 2;
+	bool gap = most > 0;
+	most = gap ? most : (length - 2) / 2;
 	int least = most < LEAST_TRAINED ? most : LEAST_TRAINED;
 	struct symbol_places at = { .start = 1, .symbols = most };
 	if (stream == STREAM_TRAIN)
@@ -77,11 +78,11 @@ static struct symbol_places draw_places(bool gap, enum stream stream, int length
 	return at;
 }
 
-struct symbol_places symbols_make(const struct method *task, bool gap, enum stream stream, int length, struct rng *r,
+struct symbol_places symbols_make(const struct method *task, int most, enum stream stream, int length, struct rng *r,
 				  struct sequence *out)
 {
-	BUG_IF(length < least_length(gap), "%s: length %d was not checked", task->entry->name, length);
-	struct symbol_places at = draw_places(gap, stream, length, r);
+	BUG_IF(length < least_length(most), "%s: length %d was not checked", task->entry->name, length);
+	struct symbol_places at = draw_places(most, stream, length, r);
 	symbols_clear(task, r, length, out);
 	out->token[0] = BOS;
 	out->token[at.separator] = SEP;

@@ -44,12 +44,13 @@ void symbols_clear(const struct method *task, struct rng *r, int length, struct 
 /* `count` symbols, distinct while they last. */
 void symbols_draw(struct rng *r, int count, int32_t *token);
 
-/* Can a sequence of this length be made? The error names the task, whose option `gap` it is. */
-struct err symbols_check(const struct method *task, bool gap, int length);
+/* Can a sequence of this length be made? `most` is how many symbols s has with a gap, 0 without one. The error names
+ * the task, whose option `gap` it is. */
+struct err symbols_check(const struct method *task, int most, int length);
 
 /* All but the answer and what is scored; fillers stand where the answer will. A length that was not checked is a BUG.
- * With a gap s has 16 symbols, else as many as fit; in training any number from 4 on. */
-struct symbol_places symbols_make(const struct method *task, bool gap, enum stream stream, int length, struct rng *r,
+ * s has `most` symbols, without a gap as many as fit; in training any number from 4 on. */
+struct symbol_places symbols_make(const struct method *task, int most, enum stream stream, int length, struct rng *r,
 				  struct sequence *out);
 
 /* The same places from the tokens. */

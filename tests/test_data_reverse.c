@@ -25,7 +25,7 @@ static void assert_reversed(const struct sequence *s, const struct reading *r, i
 static void test_with_gap(void **state)
 {
 	(void)state;
-	static const int length[] = { 34, 35, 64, 257, 2048 };
+	static const int length[] = { 18, 19, 64, 257, 2048 };
 	static const enum stream stream[] = { STREAM_TRAIN, STREAM_TUNE, STREAM_REPORT };
 	struct method m = method_default(task_named("reverse"));
 	for (int i = 0; i < 5; i++) {
@@ -35,7 +35,7 @@ static void test_with_gap(void **state)
 			struct reading r = read_symbols(&s, length[i]);
 			assert_reversed(&s, &r, length[i]);
 			assert_distinct(s.token + r.start, r.n);
-			assert_true(r.n == 16 || (k % 3 == 0 && r.n >= 4 && r.n < 16));
+			assert_true(r.n == 8 || (k % 3 == 0 && r.n >= 4 && r.n < 8));
 			for (int t = 0; t < length[i]; t++)
 				assert_true(s.position[t] == t);
 		}
@@ -88,7 +88,7 @@ static void test_law(void **state)
 		start[r.start]++;
 		pair[a * (SYMBOLS - 1) + b - (b > a)]++;
 	}
-	assert_drawn(start + 1, NULL, 7, "start of 16 symbols");
+	assert_drawn(start + 1, NULL, 23, "start of 8 symbols");
 	assert_drawn(pair, NULL, ORDERED, "first two answers");
 	sequence_free(&s);
 }
@@ -99,6 +99,9 @@ static void test_solve(void **state)
 	struct method gap = method_default(task_named("reverse")), off = task_labelled("reverse(gap=0)");
 	assert_solves(&gap, 64, 3000);
 	assert_solves(&gap, 300, 300);
+	struct method least = task_labelled("reverse(symbols=2)"), most = task_labelled("reverse(symbols=32)");
+	assert_solves(&least, 6, 500);
+	assert_solves(&most, 66, 500);
 	assert_solves(&off, 65, 1000);
 	assert_solves(&off, 400, 200);
 }
@@ -172,10 +175,13 @@ static void test_check(void **state)
 {
 	(void)state;
 	struct method gap = method_default(task_named("reverse")), off = task_labelled("reverse(gap=off)");
-	assert_err(task_of(&gap)->check(&gap, 64, 33), ERR_USAGE, "reverse: length 33 is too short");
-	assert_err(task_of(&gap)->check(&gap, 64, 33), ERR_USAGE, "reverse(gap=off)");
+	struct method most = task_labelled("reverse(symbols=32)"), both = task_labelled("reverse(gap=off,symbols=9)");
+	assert_err(task_of(&gap)->check(&gap, 64, 17), ERR_USAGE, "reverse: length 17 is too short");
+	assert_err(task_of(&gap)->check(&gap, 64, 17), ERR_USAGE, "reverse(gap=off)");
+	assert_err(task_of(&most)->check(&most, 64, 65), ERR_USAGE, "need 66");
+	assert_err(task_of(&both)->check(&both, 64, 64), ERR_USAGE, "no effect");
 	assert_err(task_of(&off)->check(&off, 64, INT_MIN), ERR_USAGE, "need 4");
-	assert_ok(task_of(&gap)->check(&gap, 1, 34));
+	assert_ok(task_of(&gap)->check(&gap, 1, 18));
 	assert_ok(task_of(&off)->check(&off, 1, 4));
 	assert_ok(task_of(&off)->check(&off, 1, INT_MAX));
 	assert_true(task_of(&gap)->floor(&gap, 64, 0) == 1);

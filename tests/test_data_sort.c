@@ -99,6 +99,9 @@ static void test_solve(void **state)
 	struct method gap = method_default(task_named("sort")), off = task_labelled("sort(gap=0)");
 	assert_solves(&gap, 64, 3000);
 	assert_solves(&gap, 300, 300);
+	struct method least = task_labelled("sort(symbols=2)"), most = task_labelled("sort(symbols=32)");
+	assert_solves(&least, 6, 500);
+	assert_solves(&most, 66, 500);
 	assert_solves(&off, 65, 1000);
 	assert_solves(&off, 400, 200);
 }
@@ -186,7 +189,10 @@ static void test_check(void **state)
 {
 	(void)state;
 	struct method gap = method_default(task_named("sort")), off = task_labelled("sort(gap=off)");
+	struct method most = task_labelled("sort(symbols=32)"), both = task_labelled("sort(gap=off,symbols=9)");
 	assert_err(task_of(&gap)->check(&gap, 64, 33), ERR_USAGE, "sort: length 33 is too short");
+	assert_err(task_of(&most)->check(&most, 64, 65), ERR_USAGE, "need 66");
+	assert_err(task_of(&both)->check(&both, 64, 64), ERR_USAGE, "no effect");
 	assert_err(task_of(&off)->check(&off, 64, 3), ERR_USAGE, "need 4");
 	assert_ok(task_of(&gap)->check(&gap, 1, INT_MAX));
 	assert_ok(task_of(&off)->check(&off, 1, 4));
