@@ -51,7 +51,7 @@ static inline void assert_distinct(const int32_t *token, int n)
 	}
 }
 
-/* The answer and nothing else is scored, as the next token; `source[i]` is where the evidence for its symbol i stands. */
+/* The answer and nothing else is scored, as the next token; the evidence for its symbol i stands at source[i]. */
 static inline void assert_answer(const struct sequence *s, const struct reading *r, const int *source, int length)
 {
 	for (int t = 0; t < length; t++) {

@@ -270,7 +270,8 @@ static void test_coupled(void **state)
 		{ "addition(coupled=on,reversed=sum)", "addition(reversed=sum)", false, true },
 		{ "addition(coupled=on,reversed=none)", "addition(reversed=none)", false, false },
 		{ "addition(coupled=on,padding=off)", "addition(padding=off)", true, true },
-		{ "addition(coupled=on,padding=off,reversed=none)", "addition(padding=off,reversed=none)", false, false },
+		{ "addition(coupled=on,padding=off,reversed=none)", "addition(padding=off,reversed=none)", false,
+		  false },
 	};
 	struct sequence s = sequence_new(64, 0x5a), other = sequence_new(64, 0x5a);
 	for (int i = 0; i < 5; i++) {

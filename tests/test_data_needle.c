@@ -172,7 +172,8 @@ static void assert_reader(int train_length, const double *want)
 	double p[11];
 	struct method m = task_labelled("needle(values=3)");
 	struct sequence s = { .token = token, .target = target, .group = group };
-	reference_named(&m, "the ideal reader of the last train_length tokens")->probability(&m, &s, train_length, 11, p);
+	const struct task_reference *r = reference_named(&m, "the ideal reader of the last train_length tokens");
+	r->probability(&m, &s, train_length, 11, p);
 	for (int t = 0; t < 11; t++)
 		assert_close(p[t], t >= 8 ? want[t - 8] : 0, 1e-15);
 	reference_named(&m, "guessing among the stated values")->probability(&m, &s, train_length, 11, p);

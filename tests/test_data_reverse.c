@@ -153,7 +153,8 @@ static void assert_reader(int train_length, const double *want)
 	double p[13];
 	struct method m = method_default(task_named("reverse"));
 	struct sequence s = { .token = token, .target = target, .group = group };
-	reference_named(&m, "the ideal reader of the last train_length tokens")->probability(&m, &s, train_length, 13, p);
+	const struct task_reference *r = reference_named(&m, "the ideal reader of the last train_length tokens");
+	r->probability(&m, &s, train_length, 13, p);
 	for (int t = 0; t < 13; t++)
 		assert_close(p[t], t >= 7 && t < 11 ? want[t - 7] : 0, 1e-15);
 }
