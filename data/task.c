@@ -1,9 +1,14 @@
 #include "data/task.h"
 
 /* Adding a task: its file, and its line here. */
-#define TASKS(_)  \
-	_(recall) \
-	_(copy)
+#define TASKS(_)     \
+	_(recall)    \
+	_(copy)      \
+	_(induction) \
+	_(needle)    \
+	_(reverse)   \
+	_(sort)      \
+	_(addition)
 
 #define DECLARE(name) extern const struct task task_##name;
 TASKS(DECLARE)
