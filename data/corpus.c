@@ -51,9 +51,13 @@ static struct err load(const struct file_name *name, const char **out)
 {
 	char *data;
 	size_t size;
-	TRY(io_read(name->path, &data, &size));
+	struct err e = io_read(name->path, &data, &size);
+	if (e.code && !io_exists(name->path))
+		snprintf(e.hint, sizeof e.hint, "Check the path for a typing mistake. The text of the preset `text` is "
+			 "made by `make text`.");
+	if (e.code)
+		return e;
 	uint32_t hash = (uint32_t)XXH3_64bits(data, size);
-	struct err e = OK;
 	if (!size)
 		e = err_usage("Name a file that holds something.", "%s: it is empty", name->path);
 	if (!e.code)
