@@ -30,7 +30,7 @@ static inline const struct entry *task_named(const char *name)
 }
 
 /* A file of tokens, whether they are bytes, uint16 (0 to 511) or int32, that stands until the program ends. */
-enum { SAMPLE_BYTES = 40000 };
+enum { SAMPLE_BYTES = 100000 };
 static char sample_folder[FOLDER_PATH];
 
 static inline void sample_remove(void)
