@@ -8,7 +8,11 @@
 	_(needle)    \
 	_(reverse)   \
 	_(sort)      \
-	_(addition)
+	_(addition)  \
+	_(text)      \
+	_(tokens)    \
+	_(mqar)      \
+	_(posgen)
 
 #define DECLARE(name) extern const struct task task_##name;
 TASKS(DECLARE)
