@@ -40,7 +40,7 @@ struct task {
 		     int length, struct sequence *out);
 	/* The targets again, from the tokens alone and by other means than `make`: target[t], -1 where not scored. */
 	void (*solve)(const struct method *task, const int32_t *token, int length, int32_t *target);
-	/* Perplexity of the best possible predictor. */
+	/* Perplexity of the best possible predictor; NaN where none is known. */
 	double (*floor)(const struct method *task, int length, int group);
 
 	/* Do its sequences have positions of their own, in any order, of 0 .. length - 1? NULL: no. */

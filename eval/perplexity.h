@@ -36,7 +36,7 @@ struct eval_cell {
 	double nll;        /* nats a scored token: sum over sequences / scored */
 	double nll_se;     /* sqrt(n/(n-1) sum over sequences (nll_sum - nll scored)^2) / scored; 0 for one sequence */
 	double perplexity; /* exp(nll) */
-	double floor;      /* of the best possible predictor */
+	double floor;      /* of the best possible predictor; NaN: not known */
 	double accuracy;   /* share of scored tokens whose target is the likeliest token */
 	double exact;      /* share of the sequences (those that have any of the group) with every target right */
 };

@@ -14,7 +14,7 @@ void tally_sequence(const struct task *task, const struct sequence *s, int T, in
 struct eval_cell tally_cell(const struct eval_tally *tally, int sequences, int groups, int group);
 
 /* Fills the floors of cells whose other fields stand: near and far have that of the first group, all the mean over the
- * task's groups by scored tokens, in nats. */
+ * task's groups by scored tokens, in nats; NaN where one of them is not known. */
 void tally_floors(const struct method *method, int length, struct eval_cell *cell);
 
 /* A baseline of the task on one sequence: its scored tokens and the sums of -ln p and of p over them. `p` [T] is room

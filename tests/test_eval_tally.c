@@ -116,6 +116,26 @@ static void test_floors(void **state)
 	assert_near(cell[5].floor, pow(24, 0.25) * pow(3, 0.75));
 }
 
+static double first_unknown(const struct method *task, int length, int group)
+{
+	return group ? lengthy_floor(task, length, group) : NAN;
+}
+
+/* What is made of an unknown floor is unknown too. */
+static void test_unknown_floors(void **state)
+{
+	(void)state;
+	const struct task task = { .entry = { .name = "floors", .help = "" }, .groups = { "first", "second" },
+				   .floor = first_unknown };
+	struct method method = { .entry = &task.entry };
+	struct eval_cell cell[5] = { { .scored = 4 }, { .scored = 4 }, { .scored = 0 }, { .scored = 12 },
+				     { .scored = 16 } };
+	tally_floors(&method, 24, cell);
+	assert_true(isnan(cell[0].floor) && isnan(cell[1].floor) && isnan(cell[4].floor));
+	assert_true(cell[2].floor == 0);
+	assert_near(cell[3].floor, 3);
+}
+
 static void quarter_then_half(const struct method *task, const struct sequence *s, int train_length, int length,
 			      double *p)
 {
@@ -147,6 +167,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_sequence),
 		cmocka_unit_test(test_floors),
+		cmocka_unit_test(test_unknown_floors),
 		cmocka_unit_test(test_baseline),
 	};
 	return cmocka_run_group_tests_name("eval tally", tests, NULL, NULL);

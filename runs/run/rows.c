@@ -8,17 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-/* The columns in order: name, kind, field. A column that is `optional` is empty where nothing was scored. */
+/* The columns in order: name, kind, field. A column that is `optional` is empty where nothing was scored, and one that
+ * may be unknown also where it is NaN. */
 enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_NUMBER };
 struct column {
 	const char *name;
 	enum column_kind kind;
 	size_t offset;
-	bool optional;
+	bool optional, unknown;
 };
 
-#define COLUMN(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), false }
-#define OPTIONAL(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), true }
+#define COLUMN(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), false, false }
+#define OPTIONAL(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), true, false }
+#define UNKNOWN(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), true, true }
 
 static const struct column row_columns[] = {
 	COLUMN(row, TEXT, run, run),
@@ -37,7 +39,7 @@ static const struct column row_columns[] = {
 	OPTIONAL(row, NUMBER, nll, cell.nll),
 	OPTIONAL(row, NUMBER, nll_se, cell.nll_se),
 	OPTIONAL(row, NUMBER, perplexity, cell.perplexity),
-	OPTIONAL(row, NUMBER, floor, cell.floor),
+	UNKNOWN(row, NUMBER, floor, cell.floor),
 	OPTIONAL(row, NUMBER, accuracy, cell.accuracy),
 	OPTIONAL(row, NUMBER, exact, cell.exact),
 	COLUMN(row, TEXT, protocol, protocol),
@@ -79,6 +81,12 @@ int64_t row_kv(const struct row *row)
 	return found;
 }
 
+/* Is the field left empty? */
+static bool is_empty(const struct column *c, const void *row, bool scored)
+{
+	return c->optional && (!scored || (c->unknown && isnan(*(const double *)((const char *)row + c->offset))));
+}
+
 static void print_header(const struct column *c, struct text_builder *b)
 {
 	for (int i = 0; c[i].name; i++)
@@ -92,7 +100,7 @@ static void print_row(const struct column *c, const void *row, bool scored, stru
 		const void *field = (const char *)row + c[i].offset;
 		char number[NUMBER_TEXT];
 		text_add(b, "%s", i ? "," : "");
-		if (c[i].optional && !scored)
+		if (is_empty(&c[i], row, scored))
 			continue;
 		switch (c[i].kind) {
 		case COLUMN_TEXT:
@@ -113,7 +121,7 @@ static void record_row(const struct column *c, const void *row, bool scored, str
 	records_begin(to);
 	for (int i = 0; c[i].name; i++) {
 		const void *field = (const char *)row + c[i].offset;
-		if (c[i].optional && !scored)
+		if (is_empty(&c[i], row, scored))
 			record_text(to, c[i].name, NULL);
 		else if (c[i].kind == COLUMN_TEXT)
 			record_text(to, c[i].name, *(const char *const *)field);
@@ -200,7 +208,7 @@ static const char *impossible_row(const void *row)
 	       : !(c->nll > -1e-3)				? "nll"
 	       : !(c->nll_se >= 0)				? "nll_se"
 	       : c->scored && !possible_perplexity(c)		? "perplexity"
-	       : !(c->floor >= 0)				? "floor"
+	       : c->floor < 0					? "floor"
 	       : !(c->accuracy >= 0 && c->accuracy <= 1)	? "accuracy"
 	       : !(c->exact >= 0 && c->exact <= 1)		? "exact"
 								: NULL;
@@ -222,9 +230,17 @@ static const char *impossible_sequence_row(const void *row)
 static const char *not_as_scored(const struct column *c, char *const *field, bool scored)
 {
 	for (int i = 0; c[i].name; i++)
-		if (c[i].optional && (*field[i] != 0) != scored)
+		if (c[i].optional && (*field[i] != 0) != scored && !(scored && c[i].unknown))
 			return c[i].name;
 	return NULL;
+}
+
+/* What is empty though something was scored is not known. */
+static void forget_unknown(const struct column *c, char *const *field, bool scored, void *row)
+{
+	for (int i = 0; c[i].name; i++)
+		if (c[i].unknown && scored && !*field[i])
+			*(double *)((char *)row + c[i].offset) = NAN;
 }
 
 /* What the two kinds of files differ in. */
@@ -255,8 +271,10 @@ static struct err read_record(const char *path, int line, const struct kind *kin
 	const char *bad = read_row(c, field, row);
 	if (!bad)
 		bad = kind->impossible(row);
+	bool scored = c == row_columns && ((const struct row *)row)->cell.scored > 0;
 	if (!bad && c == row_columns)
-		bad = not_as_scored(c, field, ((const struct row *)row)->cell.scored > 0);
+		bad = not_as_scored(c, field, scored);
+	forget_unknown(c, field, scored, row);
 	return bad ? damaged(path, line, c, field, bad) : OK;
 }
 

@@ -8,7 +8,7 @@
 /* Rows of the eval-*.csv and tune-*.csv files: one per length and group. The columns are, in this order,
  * run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,scored,nll,nll_se,
  * perplexity,floor,accuracy,exact,protocol
- * Where scored is 0 the fields nll to exact are empty. Fields are quoted by RFC 4180 where need be, lines
+ * Where scored is 0 the fields nll to exact are empty; an unknown floor (NaN) is too. Fields are quoted by RFC 4180 where need be, lines
  * end in "\n", numbers are number_to_text. */
 
 struct row {

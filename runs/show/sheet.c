@@ -48,6 +48,11 @@ const char *perplexity_text(double perplexity, char text[SHORT_TEXT])
 	return text;
 }
 
+double nll_heat(double nll, double floor, double V)
+{
+	return (nll - (isnan(floor) ? 0 : log(floor))) / log(V);
+}
+
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT])
 {
 	double percent = 100 * accuracy;

@@ -49,6 +49,9 @@ bool sheet_colour(void);
 /* "1.00", "38.6", "760", "1.2e+07": three digits that matter. */
 #define SHORT_TEXT 24
 const char *perplexity_text(double perplexity, char text[SHORT_TEXT]);
+/* A cell's heat: how much of the way from the floor to a guess among V tokens an NLL in nats has gone; from 0 nats where
+ * the floor is not known (NaN). */
+double nll_heat(double nll, double floor, double V);
 /* "94.5", "100": per cent. */
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT]);
 

@@ -79,7 +79,7 @@ static void found_cell(const struct summary *s, bool warn, double V, struct shee
 	char a[SHORT_TEXT], b[SHORT_TEXT];
 	snprintf(c->line[0], SHEET_TEXT, "%s%s / %s", warn ? "!" : "", perplexity_text(s->perplexity, a),
 		 accuracy_text(s->accuracy, b));
-	c->heat = (s->nll.mean - log(s->floor)) / log(V);
+	c->heat = nll_heat(s->nll.mean, s->floor, V);
 	add_range(s, c);
 	add_remarks(s, c);
 }
