@@ -83,11 +83,10 @@ static void test_sequence(void **state)
 	const double nll[T] = { 100, 1, 2, 100, 4, 8, 16 };
 	const int32_t best[T] = { -1, 5, 0, -1, 7, 8, 0 };
 	struct sequence s = { .target = target, .group = group, .distance = distance };
-	struct eval_tally tally[5];
-	memset(tally, 0xff, sizeof tally);
+	struct eval_tally tally[5] = { [RECALL] = { 1, 1, 0.5 } };
 	tally_sequence(task_of(&(struct method){ .entry = task_at(0) }), &s, T, 10, nll, best, tally);
 	const struct eval_tally expected[] = {
-		[RECALL] = { 3, 2, 11 }, [NEAR] = { 2, 1, 3 }, [FAR] = { 1, 1, 8 }, [ECHO] = { 2, 1, 20 },
+		[RECALL] = { 4, 3, 11.5 }, [NEAR] = { 2, 1, 3 }, [FAR] = { 1, 1, 8 }, [ECHO] = { 2, 1, 20 },
 		[ALL] = { 5, 3, 31 },
 	};
 	assert_memory_equal(tally, expected, sizeof expected);

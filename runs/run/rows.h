@@ -28,6 +28,12 @@ struct row {
 int64_t row_stream(const struct row *row);
 /* EVAL_KV_OFF .., likewise. */
 int64_t row_kv(const struct row *row);
+/* Was it measured by this protocol (settled; NULL: all)? */
+bool row_protocol_is(const struct row *row, const struct method *protocol);
+
+/* The first column whose number cannot be, NULL if there is none; perplexity apart, which must be that of the nll. */
+const char *row_impossible(const struct row *row);
+const char *row_impossible_perplexity(const struct row *row);
 
 /* Rows of the ...-sequences.csv beside them: one per length, sequence and group, so that methods can be compared in
  * pairs:

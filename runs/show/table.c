@@ -123,6 +123,7 @@ static bool same_sequences(const struct cell *a, const struct cell *b)
 	return a->config.model.train_length == b->config.model.train_length &&
 	       a->config.eval.eval_seed == b->config.eval.eval_seed &&
 	       a->config.eval.sequences == b->config.eval.sequences &&
+	       !strcmp(label_of(&a->config.eval.protocol), label_of(&b->config.eval.protocol)) &&
 	       !strcmp(label_of(&a->config.data.task), label_of(&b->config.data.task));
 }
 
@@ -151,6 +152,7 @@ struct err table_baselines(const struct results *r, int cells, const char *group
 		.task = task, .train_length = (int)c->config.model.train_length,
 		.sequences = (int)c->config.eval.sequences, .eval_seed = (uint64_t)c->config.eval.eval_seed,
 		.group = group_index(task_of(task), group), .tune = c->config.eval.stream == EVAL_TUNE,
+		.protocol = &c->config.eval.protocol,
 	};
 	*out = NULL;
 	if (q.group < 0 || baselines_shown(r, cells))
