@@ -21,6 +21,8 @@ struct eval_request {
 	uint64_t eval_seed;
 	bool tune; /* sequences of stream `tune`, to choose an option by, instead of `report` */
 	int kv;    /* EVAL_KV_..: token by token with such a cache (model/decode.h) */
+	const struct method *protocol; /* settled (eval/protocol.h); NULL: all */
+	bool measures; /* also by_position and recall_grid */
 	const struct pair_sets *pairs; /* how each head's pairs turn; NULL: as the scaling says. Not with kv */
 };
 
@@ -36,7 +38,7 @@ struct eval_cell {
 	double nll;        /* nats a scored token: sum over sequences / scored */
 	double nll_se;     /* sqrt(n/(n-1) sum over sequences (nll_sum - nll scored)^2) / scored; 0 for one sequence */
 	double perplexity; /* exp(nll) */
-	double floor;      /* of the best possible predictor */
+	double floor;      /* of the best possible predictor; NaN: not known, as where windows are cut */
 	double accuracy;   /* share of scored tokens whose target is the likeliest token */
 	double exact;      /* share of the sequences (those that have any of the group) with every target right */
 };
@@ -58,8 +60,10 @@ struct eval_result {
 	struct eval_tally *tally; /* [sequences][groups] */
 	double reach;             /* largest position + 1, or how large it may be where they are drawn */
 	double factor;            /* scaling_factor in force */
-	int references;
+	int references;           /* none where windows are cut from longer documents */
 	struct eval_reference reference[EVAL_REFERENCES];
+	struct by_position *by_position; /* NULL unless asked for */
+	struct recall_grid *recall_grid;
 };
 
 /* multiples text ("1,2,1.5") to lengths; each multiple times train_length must be whole and the task able to make it.

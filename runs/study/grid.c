@@ -154,8 +154,10 @@ static struct err set_evaluation(struct cell *cell)
 		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
-	return config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
-						      &cell->length, &cell->multiple, &cell->lengths));
+	TRY(config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
+						   &cell->length, &cell->multiple, &cell->lengths)));
+	return config_at(c, "protocol", protocol_settle(&c->eval.protocol, (int)c->model.train_length, cell->length,
+							cell->lengths));
 }
 
 static bool flag_used(const struct config *c, const char *name)
@@ -443,6 +445,7 @@ bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
 	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
 	       row_stream(row) == eval->stream && row_kv(row) == eval->kv &&
+	       row_protocol_is(row, &eval->protocol) &&
 	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
 }

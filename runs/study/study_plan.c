@@ -25,14 +25,29 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 	return found == eval_group_names(task_of(&c->config.data.task), name);
 }
 
-/* Its rows, none if those by sequence have gone: an evaluation makes both. */
+/* Are the files beside a scaling's rows there, as an evaluation makes them? */
+static bool have_parts(const struct cell *c, const char *folder, int scaling)
+{
+	const struct eval_options *eval = &c->config.eval;
+	char *sequences = run_folder_csv(folder, eval, c->scaling_label[scaling], true);
+	bool there = io_exists(sequences);
+	free(sequences);
+	for (enum measure_kind m = 0; m < MEASURE_CALIBRATION && eval->stream == EVAL_REPORT; m++) {
+		char *measure = run_folder_measure(folder, eval, c->scaling_label[scaling], m);
+		there = there && io_exists(measure);
+		free(measure);
+	}
+	return there;
+}
+
+/* Its rows, none if those by sequence or the measures have gone. */
 static struct err read_rows(const struct cell *c, const char *folder, int scaling, struct row **rows)
 {
+	if (!have_parts(c, folder, scaling))
+		return OK;
 	char *path = cell_csv(c, folder, scaling);
-	char *sequences = run_folder_csv(folder, &c->config.eval, c->scaling_label[scaling], true);
-	struct err e = io_exists(sequences) ? rows_read(path, rows) : OK;
+	struct err e = rows_read(path, rows);
 	free(path);
-	free(sequences);
 	return e;
 }
 
@@ -49,7 +64,8 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 			continue;
 		p->wanted[scaling * c->lengths + i] = true;
 		p->missing++;
-		p->eval_tokens += c->config.eval.sequences * c->length[i];
+		struct cut cut = protocol_cut(&c->config.eval.protocol, c->length[i]);
+		p->eval_tokens += c->config.eval.sequences * cut.windows * c->length[i];
 	}
 	arrfree(rows);
 	return e;
