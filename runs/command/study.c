@@ -3,6 +3,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/command/command.h"
+#include "runs/plot/plot.h"
 #include "runs/preset.h"
 #include "runs/show/print.h"
 #include "runs/stop.h"
@@ -20,9 +21,15 @@ struct given {
 struct study_own {
 	struct print_options print; /* first: see PRINT_OPTIONS */
 	struct given *given;        /* stb_ds */
+	int64_t pictures;
 };
 
-static const struct option own_rows[] = { PRINT_OPTIONS, { 0 } };
+static const struct option own_rows[] = {
+	PRINT_OPTIONS,
+	{ .name = "pictures", .kind = OPTION_SWITCH, .initial = "on", .unit = "",
+	  .help = "draw pictures into DIR/pictures at the end", .offset = offsetof(struct study_own, pictures) },
+	{ 0 },
+};
 
 static struct err set(struct config *c, const char *name, const char *text, const char *from)
 {
@@ -67,6 +74,8 @@ static struct err run_and_print(const struct invocation *in, const char *folder,
 		snprintf(e.hint, sizeof e.hint, "What is finished is kept. It goes on with: %.400s", in->line);
 	TRY(e);
 	TRY(print_studies(&show, 1, &own->print));
+	if (own->pictures)
+		plot_study(folder, s, g);
 	if (!failed)
 		return OK;
 	return err_failed("The tables are printed without them; diverged models are not trained again unless --force "
@@ -106,7 +115,7 @@ const struct command command_study = {
 	.more = "FILE holds `name = value` lines; a list `a, b, c` makes an axis of models (a list of scaling or\n"
 		"multiples is what every model is evaluated under); a section [encoding=nope] overrides for those.\n"
 		"Options given here replace those of the file, for all models. What is finished is not computed\n"
-		"again. The folder is runs/out/NAME unless --out is given.\n"
+		"again. The folder is runs/out/NAME unless --out is given; at the end its pictures are drawn.\n"
 		"Examples:\n"
 		"  ropewalk study scaling\n"
 		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short",

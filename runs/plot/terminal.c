@@ -150,7 +150,7 @@ static void add_foot(const struct canvas *v, const struct axis *x, struct text_b
 		memcpy(line + at, x->tick[i].text, (size_t)size);
 		end = at + size + 1;
 	}
-	text_add(b, "\n%.*s\n%*s%s\n", end, line, SCALE, "", x->label);
+	text_add(b, "\n%.*s\n%*s%s\n", end ? end - 1 : 0, line, SCALE, "", x->label);
 }
 
 static void add_key(const struct canvas *v, const struct panel *p, struct text_builder *b)

@@ -61,7 +61,7 @@ static void add_caption(struct text_builder *b, const char *title)
 	int first = (int)strcspn(title, "\n");
 	char *line = strndup(title, (size_t)first);
 	BUG_IF(!line, "no memory for a title");
-	text_add(b, "<caption>");
+	text_add(b, "<caption><span>");
 	html_text(b, line);
 	free(line);
 	if (title[first]) {
@@ -69,7 +69,7 @@ static void add_caption(struct text_builder *b, const char *title)
 		html_text(b, title + first + 1);
 		text_add(b, "</small>");
 	}
-	text_add(b, "</caption>\n");
+	text_add(b, "</span></caption>\n");
 }
 
 static void add_head(struct text_builder *b, const struct sheet *s)

@@ -21,6 +21,7 @@ const char html_style[] =
 	"pre { background: var(--box); padding: .7rem }\n"
 	"table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }\n"
 	"caption { text-align: left; font-weight: 600; padding: .3rem 0 }\n"
+	"caption span { display: inline-block; position: sticky; left: 0; max-width: min(44rem, calc(100vw - 2.5rem)) }\n"
 	"small { color: var(--soft); font-weight: 400; font-size: .85em }\n"
 	"td, th { padding: .3rem .55rem; text-align: right; white-space: nowrap; vertical-align: top;\n"
 	"  border-bottom: 1px solid var(--line) }\n"

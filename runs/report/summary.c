@@ -92,69 +92,62 @@ static void floor_item(const struct results *r, struct text_builder *b)
 	item(&text, b);
 }
 
-/* Of one multiple: the row without scaling or the first, against those that are not to be told from the best. */
-struct leaders {
-	const struct contender *who;
-	int count;
-	bool *best; /* stb_ds */
-	double accuracy; /* of the best mean */
+/* Of one multiple: the row of least mean NLL, -1 if there is none, and how many others are not to be told from it. */
+struct leader {
+	int row, others, seeds;
 };
 
-static struct leaders leaders_at(const struct results *r, const struct methods *m, double multiple, const char *group)
+static struct leader leader_at(const struct results *r, const struct methods *m, double multiple, const char *group)
 {
-	struct leaders l = { .who = m->method, .count = (int)arrlen(m->method) };
-	int first = -1;
+	struct leader l = { .row = -1 };
+	int count = (int)arrlen(m->method);
 	double least = INFINITY;
-	arrsetlen(l.best, (size_t)l.count);
-	contenders_best(r, l.who, l.count, multiple, group, l.best);
-	bool any = false;
-	for (int i = 0; i < l.count; i++) {
-		struct summary s = results_summary(r, l.who[i].cells, l.who[i].scaling, multiple, group);
-		any |= l.best[i];
-		if (s.state == SUMMARY_FOUND && s.nll.mean < least) {
-			least = s.nll.mean;
-			first = i;
-			l.accuracy = s.accuracy;
-		}
+	bool *best = NULL;
+	arrsetlen(best, (size_t)count);
+	contenders_best(r, m->method, count, multiple, group, best);
+	for (int i = 0; i < count; i++) {
+		struct summary s = results_summary(r, m->method[i].cells, m->method[i].scaling, multiple, group);
+		if (s.state != SUMMARY_FOUND || s.nll.mean >= least)
+			continue;
+		least = s.nll.mean;
+		l.row = i;
+		l.seeds = s.done;
 	}
-	if (!any && first >= 0)
-		l.best[first] = true;
-	if (first < 0)
-		l.count = 0;
+	for (int i = 0; i < count; i++)
+		l.others += best[i] && i != l.row;
+	arrfree(best);
 	return l;
 }
 
-enum { NAMED = 4 };
-
-static void add_leaders(const struct results *r, const struct leaders *l, struct text_builder *text)
+static void add_numbers(const struct results *r, const struct contender *who, double multiple, const char *group,
+			struct text_builder *text)
 {
-	int shown = 0, all = 0;
-	for (int i = 0; i < l->count; i++)
-		all += l->best[i];
-	for (int i = 0; i < l->count && shown < NAMED; i++)
-		if (l->best[i])
-			text_add(text, "%s%s", shown++ ? "; " : "", methods_label(r, &l->who[i]));
-	if (all > shown)
-		text_add(text, "; and %d more", all - shown);
+	struct summary s = results_summary(r, who->cells, who->scaling, multiple, group);
+	char perplexity[SHORT_TEXT], accuracy[SHORT_TEXT];
+	text_add(text, "perplexity %s, accuracy %s %%", perplexity_text(s.perplexity, perplexity),
+		 accuracy_text(s.accuracy, accuracy));
 }
 
+/* With the first row beside it, which is a study's point of departure. */
 static void best_item(const struct results *r, const struct methods *m, double multiple, const char *group,
 		      struct text_builder *b)
 {
-	struct leaders l = leaders_at(r, m, multiple, group);
+	struct leader l = leader_at(r, m, multiple, group);
 	struct text_builder text = { 0 };
-	char accuracy[SHORT_TEXT];
-	if (l.count > 1) {
-		text_add(&text, "Best in %s at %gx (accuracy up to %s %%): ", group, multiple,
-			 accuracy_text(l.accuracy, accuracy));
-		add_leaders(r, &l, &text);
-		text_add(&text, ".");
-	} else if (l.count) {
-		text_add(&text, "At %gx its accuracy in %s is %s %%.", multiple, group, accuracy_text(l.accuracy, accuracy));
+	if (l.row < 0)
+		return;
+	text_add(&text, "At %gx in %s%s%s: ", multiple, group, arrlen(m->method) > 1 ? " the best by the mean is " : ", ",
+		 methods_label(r, &m->method[l.row]));
+	add_numbers(r, &m->method[l.row], multiple, group, &text);
+	if (l.others)
+		text_add(&text, " (%d other%s cannot be told from it over %d seeds)", l.others, l.others > 1 ? "s" : "",
+			 l.seeds);
+	if (l.row > 0 && results_summary(r, m->method[0].cells, m->method[0].scaling, multiple, group).done) {
+		text_add(&text, "; %s: ", methods_label(r, &m->method[0]));
+		add_numbers(r, &m->method[0], multiple, group, &text);
 	}
-	if (text.data)
-		item(&text, b);
-	arrfree(l.best);
+	text_add(&text, ".");
+	item(&text, b);
 }
 
 void report_summary(const struct results *r, struct text_builder *b)
