@@ -5,6 +5,7 @@
 #include "model/base/process.h"
 #include "model/base/stb.h"
 #include "runs/command/command.h"
+#include "runs/plot/plot.h"
 #include "runs/preset.h"
 #include "runs/progress.h"
 #include "runs/show/print.h"
@@ -25,7 +26,7 @@ struct given {
 
 struct study_own {
 	struct print_options print; /* first: see PRINT_OPTIONS */
-	int64_t jobs, dry_run;
+	int64_t jobs, dry_run, pictures;
 	const char *shard;
 	struct given *given; /* stb_ds */
 };
@@ -43,6 +44,9 @@ static const struct option own_rows[] = {
 	{ .name = "dry_run", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1, .choices = "off|on",
 	  .unit = "", .help = "print what is to be done and how long it may take, and do nothing",
 	  .offset = offsetof(struct study_own, dry_run) },
+	{ .name = "pictures", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1, .choices = "off|on",
+	  .unit = "", .help = "draw pictures into DIR/pictures at the end",
+	  .offset = offsetof(struct study_own, pictures) },
 	{ 0 },
 };
 
@@ -100,6 +104,8 @@ static struct err finish(const struct study_job *job, const struct print_study *
 		return OK;
 	}
 	TRY(print_studies(show, 1, &own->print));
+	if (own->pictures)
+		plot_study(show->folder, show->study, show->grid);
 	if (!failed)
 		return OK;
 	return err_failed("The tables are printed without them; diverged models are not trained again unless --force "
@@ -173,7 +179,7 @@ const struct command command_study = {
 		"Options given here replace those of the file, for all models. What is finished is not computed\n"
 		"again. The folder is runs/out/NAME unless --out is given. Any number of processes may work on one\n"
 		"folder; --jobs starts some; machines that share no folder take a --shard each, and `ropewalk merge`\n"
-		"joins what they have made.\n"
+		"joins what they have made. At the end pictures are drawn.\n"
 		"Examples:\n"
 		"  ropewalk study scaling\n"
 		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short\n"
