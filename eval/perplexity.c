@@ -37,6 +37,11 @@ static int lot_size(int sequences, int length)
 	return (sequences - 1) / lots + 1;
 }
 
+int eval_lot(const struct eval_request *r)
+{
+	return lot_size(r->sequences, r->length);
+}
+
 static struct numbering numbering_of(const struct eval_request *r)
 {
 	return (struct numbering){ .options = &r->model->options, .task = r->data->task.entry->name,
@@ -49,7 +54,8 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 	struct numbering n = numbering_of(r);
 	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length,
 					     .positions = positions_move(&n) ? NULL : fixed,
-					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs };
+					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs,
+					     .probe = r->watch ? r->watch->probe : NULL };
 }
 
 static struct batch_source source_of(const struct eval_request *r)
@@ -182,7 +188,7 @@ static struct err evaluation_open(struct evaluation *e)
 {
 	const struct eval_request *r = e->request;
 	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
-	BUG_IF(r->pairs && decoding_wanted(r), "pairs set apart for token by token");
+	BUG_IF((r->pairs || r->watch) && decoding_wanted(r), "pairs set apart, or watched, token by token");
 	TRY(eval_check_vocabulary(r));
 	struct batch_source source = source_of(r);
 	TRY(batch_open(&source, e->lot, &e->batch));
@@ -277,12 +283,17 @@ static struct err lot_progress(void *data, double share)
 
 static struct err run_lot(struct evaluation *e, struct lot_progress p)
 {
+	const struct eval_watch *watch = e->request->watch;
 	batch_make(&e->batch, (uint64_t)p.first, p.count);
 	TRY(move(e, p.first));
+	if (watch)
+		watch->enter(watch->data, &e->batch, p.count);
 	if (e->decoding)
 		TRY(decoding_run(e->decoding, e->batch.token, e->batch.target, lot_progress, &p, &e->outcome));
 	else
 		e->outcome = transformer_forward(e->transformer, e->batch.token, e->batch.target, NULL);
+	if (watch)
+		watch->leave(watch->data, p.count);
 	struct lot lot = { e, p.first };
 	threads_each(p.count, score_sequence, &lot);
 	add_baselines(e, p.count);

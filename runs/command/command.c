@@ -9,7 +9,7 @@
 /* A command is a file that defines `command_NAME`, and a row here. */
 #define COMMANDS                                                                                \
 	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(finetune) COMMAND(decompose) \
-	COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                                              \
+	COMMAND(patch) COMMAND(knockout) COMMAND(oracle) COMMAND(diagnose)                                           \
 	COMMAND(inspect) COMMAND(scores) COMMAND(forward) COMMAND(generate) COMMAND(bench) COMMAND(check) \
 	COMMAND(list) COMMAND(completion)
 
