@@ -16,7 +16,7 @@ struct row {
 	double greatest, sum, weighted; /* sum of e, and of e (logit - greatest), e = exp(logit - greatest) */
 	double share[KEY_CLASSES], beyond, previous; /* sums of e */
 	int64_t keys;
-	/* Sums over keys, less what the first key has: of logits, their squares; the same of the outside pairs' part. */
+	/* Sums over keys, less what the first has: of logits, their squares, the part of outside pairs, and products. */
 	double first, linear, square, part_first, part_linear, cross;
 };
 
@@ -245,11 +245,11 @@ static void leave(void *data, int count)
 {
 	struct watch *w = data;
 	int H = w->place.H;
-	for (int layer = 0; layer < w->place.layers; layer++)
-		for (int b = 0; b < count; b++)
-			for (int h = 0; h < H; h++)
-				add_sums(&w->sums[((size_t)layer * (size_t)w->most + (size_t)b) * (size_t)H + (size_t)h],
-					 &w->total[layer * H + h]);
+	for (int layer = 0; layer < w->place.layers; layer++) {
+		const struct sums *lot = w->sums + (size_t)layer * (size_t)w->most * (size_t)H;
+		for (int i = 0; i < count * H; i++)
+			add_sums(&lot[i], &w->total[layer * H + i % H]);
+	}
 }
 
 /* ---- pairs ---- */

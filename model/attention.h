@@ -43,9 +43,9 @@ struct attention_look {
 	const real *logits;       /* [rows][TILE_STRIDE] final ones; -inf where the encoding masks a key */
 };
 
-/* Looks on in a forward pass and changes nothing. A block of queries is shown tile by tile, then `finish` is called, with
- * `tile` and `logits` NULL; all by one thread, but several heads at once. Of a layer whose output rows are `wanted`, all
- * others may be left out. */
+/* Looks on in a forward pass and changes nothing. A block of queries is shown tile by tile, then `finish` is called,
+ * with `tile` and `logits` NULL; all by one thread, but several heads at once. Rows that are not wanted may be left
+ * out. */
 struct attention_probe {
 	void (*look)(void *data, const struct attention_look *at);
 	void (*finish)(void *data, const struct attention_look *at);

@@ -176,8 +176,8 @@ static void add_match(const struct diagnose_answer *a, const struct diagnosis *d
 	if (v->match != VERDICT_KEPT)
 		text_add(b, ", most of the loss to %s (%+.0f points)", classes[v->gainer].words, 100 * v->gain);
 	text_add(b, "; %s: entropy %.2f -> %.2f nats, %s -> %s keys.",
-		 v->spread ? "spread thin" : v->match == VERDICT_LOST ? "sure of the wrong ones" : "as sharp", t->entropy,
-		 h->entropy, perplexity_text(exp(t->entropy), then), perplexity_text(exp(h->entropy), now));
+		 v->spread ? "spread thin" : v->match == VERDICT_LOST ? "sure of the wrong ones" : "as sharp",
+		 t->entropy, h->entropy, perplexity_text(exp(t->entropy), then), perplexity_text(exp(h->entropy), now));
 }
 
 static const char *const grades[] = {
@@ -205,20 +205,22 @@ void diagnose_words(const struct diagnose_question *q, const struct diagnose_ans
 }
 
 static const char *const reading[] = {
-	"How to read this. Rows are layer.head; numbers are means over the tokens that are asked for an answer (queries), each "
-	"of which has its evidence at the token that is right for it. right, before (the token just before the right one), "
-	"alike (look-alikes: the same token as the right one, or as the query, such as earlier queries of the same key), "
-	"rival (right for another query), filler, BOS (token 0) and other (the query itself, and the rest) are shares of "
-	"attention that add up to 100 %. beyond: what of all this lies train_length or more tokens back.",
-	"link: what the right tokens themselves give the token before them. A value knows its key by the link, made in a "
-	"lower layer, and a query finds the value by it, in a higher one (the match): so look for right in the last layers "
-	"and for link below; the last layer has none, as nobody reads what its right tokens gather.",
-	"nats: entropy of attention; exp of it is the number of keys it is as if spread over. sd/peak: standard deviation of "
-	"a row's logits over the keys it sees / their maximum less their mean.",
-	"The verdicts beneath compare with the model as trained, in brackets (1x, its own scaling). It slips where accuracy is "
-	"at least 1 point lower, fails from 10 points on. Of link and match the head is named that was strongest as "
-	"trained: weaker where it gives at least 10 points less, lost where less than half. It is spread thin where its "
-	"entropy rose by at least 0.5 nats. A pair meets new angles if training did not take it round the circle, and its largest is a token's step or more beyond training's.",
+	"How to read this. Rows are layer.head; numbers are means over the tokens that are asked for an answer "
+	"(queries), each of which has its evidence at the token that is right for it. right, before (the token just "
+	"before the right one), alike (look-alikes: the same token as the right one, or as the query, such as "
+	"earlier queries of the same key), rival (right for another query), filler, BOS (token 0) and other (the "
+	"query itself, and the rest) are shares of attention that add up to 100 %. beyond: what of all this lies "
+	"train_length or more tokens back.",
+	"link: what the right tokens themselves give the token before them. A value knows its key by the link, made "
+	"in a lower layer, and a query finds the value by it, in a higher one (the match): so look for right in the "
+	"last layers and for link below; the last layer has none, as nobody reads what its right tokens gather.",
+	"nats: entropy of attention; exp of it is the number of keys it is as if spread over. sd/peak: standard "
+	"deviation of a row's logits over the keys it sees / their maximum less their mean.",
+	"The verdicts beneath compare with the model as trained, in brackets (1x, its own scaling). It slips where "
+	"accuracy is at least 1 point lower, fails from 10 points on. Of link and match the head is named that was "
+	"strongest as trained: weaker where it gives at least 10 points less, lost where less than half. It is "
+	"spread thin where its entropy rose by at least 0.5 nats. A pair meets new angles if training did not take "
+	"it round the circle, and its largest is a token's step or more beyond training's.",
 };
 
 static void add_note(const char *text, enum format format, struct text_builder *b)
@@ -314,7 +316,7 @@ static void add_verdict(const struct diagnose_question *q, const struct diagnose
 	record_text(out, "link_head", v.links < 0 ? NULL : head_name(d, v.links, name));
 	record_text(out, "link_change", v.links < 0 ? NULL : shares[v.link]);
 	record_integer(out, "spread", v.spread);
-	record_integer(out, "outside", d->outside);
+	record_integer(out, "pairs_outside", d->outside);
 	diagnose_words(q, a, scaling, length, &words);
 	record_text(out, "verdict", words.data);
 	record_text(out, "protocol", run_protocol(q->run->config));
