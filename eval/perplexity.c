@@ -39,12 +39,19 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 	struct numbering n = numbering_of(r);
 	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length,
 					     .positions = positions_move(&n) ? NULL : fixed,
-					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs };
+					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs,
+					     .probe = r->watch ? r->watch->probe : NULL };
 }
 
 static struct cut cut_of(const struct eval_request *r)
 {
 	return protocol_cut(r->protocol, r->length);
+}
+
+int eval_lot(const struct eval_request *r)
+{
+	struct cut cut = cut_of(r);
+	return windows_most(&cut, r->sequences);
 }
 
 static struct batch_source source_of(const struct eval_request *r)
@@ -224,7 +231,8 @@ static struct err evaluation_open(struct evaluation *e)
 {
 	const struct eval_request *r = e->request;
 	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
-	BUG_IF(r->pairs && decoding_wanted(r), "pairs set apart for token by token");
+	BUG_IF((r->pairs || r->watch) && decoding_wanted(r), "pairs set apart, or watched, token by token");
+	BUG_IF(r->watch && !e->cut.whole, "windows of documents watched");
 	TRY(eval_check_vocabulary(r));
 	struct batch_source source = source_of(r);
 	TRY(windows_open(&source, &e->cut, r->sequences, &e->windows));
@@ -340,13 +348,18 @@ static struct err lot_progress(void *data, double share)
 /* The windows at hand, of the lot whose first document has this number. */
 static struct err run_windows(struct evaluation *e, int first, struct lot_progress p)
 {
+	const struct eval_watch *watch = e->request->watch;
 	struct windows *w = &e->windows;
 	p.first = (int64_t)first * w->cut.windows + w->first;
 	p.count = w->count;
+	if (watch)
+		watch->enter(watch->data, &w->batch, w->count);
 	if (e->decoding)
 		TRY(decoding_run(e->decoding, w->token, w->target, lot_progress, &p, &e->outcome));
 	else
 		e->outcome = transformer_forward(e->transformer, w->token, w->target, NULL);
+	if (watch)
+		watch->leave(watch->data, w->count);
 	struct lot lot = { e, first, windows_document(w, 0) };
 	threads_each(windows_document(w, w->count - 1) - lot.at_hand + 1, score_document, &lot);
 	add_baselines(e);

@@ -10,7 +10,7 @@
 #define COMMANDS                                                                                \
 	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(plot) COMMAND(report)       \
 	COMMAND(finetune) COMMAND(decompose) COMMAND(merge) COMMAND(claims)                            \
-	COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                                               \
+	COMMAND(diagnose) COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                             \
 	COMMAND(inspect) COMMAND(scores) COMMAND(forward) COMMAND(generate) COMMAND(bench) COMMAND(check) \
 	COMMAND(list) COMMAND(completion)
 

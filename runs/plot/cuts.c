@@ -17,23 +17,23 @@ static const struct column {
 	size_t offset;
 	const char *of; /* the kind of file that alone has it; NULL: all */
 } columns[] = {
-	{ "encoding", TEXT, offsetof(struct cut, row.encoding), NULL },
-	{ "scaling", TEXT, offsetof(struct cut, row.scaling), NULL },
-	{ "task", TEXT, offsetof(struct cut, row.task), NULL },
-	{ "group", TEXT, offsetof(struct cut, row.group), NULL },
-	{ "seed", INTEGER, offsetof(struct cut, row.seed), NULL },
-	{ "eval_seed", INTEGER, offsetof(struct cut, row.eval_seed), NULL },
-	{ "train_length", INTEGER, offsetof(struct cut, row.train_length), NULL },
-	{ "length", INTEGER, offsetof(struct cut, row.length), NULL },
-	{ "multiple", NUMBER, offsetof(struct cut, row.multiple), NULL },
-	{ "sequences", INTEGER, offsetof(struct cut, row.sequences), NULL },
-	{ "position", INTEGER, offsetof(struct cut, position), CUTS_POSITION },
-	{ "positions", INTEGER, offsetof(struct cut, positions), CUTS_POSITION },
-	{ "distance", INTEGER, offsetof(struct cut, distance), CUTS_DISTANCE },
-	{ "scored", INTEGER, offsetof(struct cut, row.cell.scored), NULL },
-	{ "nll", NUMBER, offsetof(struct cut, row.cell.nll), NULL },
-	{ "accuracy", NUMBER, offsetof(struct cut, row.cell.accuracy), NULL },
-	{ "protocol", TEXT, offsetof(struct cut, row.protocol), NULL },
+	{ "encoding", TEXT, offsetof(struct slice, row.encoding), NULL },
+	{ "scaling", TEXT, offsetof(struct slice, row.scaling), NULL },
+	{ "task", TEXT, offsetof(struct slice, row.task), NULL },
+	{ "group", TEXT, offsetof(struct slice, row.group), NULL },
+	{ "seed", INTEGER, offsetof(struct slice, row.seed), NULL },
+	{ "eval_seed", INTEGER, offsetof(struct slice, row.eval_seed), NULL },
+	{ "train_length", INTEGER, offsetof(struct slice, row.train_length), NULL },
+	{ "length", INTEGER, offsetof(struct slice, row.length), NULL },
+	{ "multiple", NUMBER, offsetof(struct slice, row.multiple), NULL },
+	{ "sequences", INTEGER, offsetof(struct slice, row.sequences), NULL },
+	{ "position", INTEGER, offsetof(struct slice, position), CUTS_POSITION },
+	{ "positions", INTEGER, offsetof(struct slice, positions), CUTS_POSITION },
+	{ "distance", INTEGER, offsetof(struct slice, distance), CUTS_DISTANCE },
+	{ "scored", INTEGER, offsetof(struct slice, row.cell.scored), NULL },
+	{ "nll", NUMBER, offsetof(struct slice, row.cell.nll), NULL },
+	{ "accuracy", NUMBER, offsetof(struct slice, row.cell.accuracy), NULL },
+	{ "protocol", TEXT, offsetof(struct slice, row.protocol), NULL },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -55,7 +55,7 @@ static struct err find_columns(const char *path, const char *kind, char *const *
 	return OK;
 }
 
-static bool read_field(const struct column *c, const char *text, struct cut *out)
+static bool read_field(const struct column *c, const char *text, struct slice *out)
 {
 	void *to = (char *)out + c->offset;
 	if (c->kind == INTEGER)
@@ -66,7 +66,7 @@ static bool read_field(const struct column *c, const char *text, struct cut *out
 	return true;
 }
 
-static bool possible(const struct cut *c, const char *kind)
+static bool possible(const struct slice *c, const char *kind)
 {
 	bool sized = strcmp(kind, CUTS_POSITION) ? c->distance > 0 : c->position >= 0 && c->positions > 0;
 	return sized && c->row.length > 0 && c->row.cell.scored > 0 && c->row.cell.accuracy >= 0 &&
@@ -74,9 +74,9 @@ static bool possible(const struct cut *c, const char *kind)
 }
 
 static struct err read_cut(const char *path, int line, char *const *field, int fields, const char *kind,
-			   const int place[COLUMNS], struct cut *out)
+			   const int place[COLUMNS], struct slice *out)
 {
-	*out = (struct cut){ 0 };
+	*out = (struct slice){ 0 };
 	if (arrlen(field) != fields)
 		return err_usage(REMOVE, "%s:%d: a damaged row: it has %d fields where there are %d", path, line,
 				 (int)arrlen(field), fields);
@@ -98,10 +98,10 @@ static bool same_evaluation(const struct row *a, const struct row *b)
 }
 
 static struct err read_csv(const char *path, const struct csv *csv, const char *kind, const struct cell *c, int scaling,
-			   struct cut **cuts)
+			   struct slice **cuts)
 {
 	int place[COLUMNS];
-	struct cut cut, last = { 0 };
+	struct slice cut, last = { 0 };
 	bool owns = false;
 	if (!arrlen(csv->record))
 		return err_usage(REMOVE, "%s:1: is empty", path);
@@ -116,7 +116,7 @@ static struct err read_csv(const char *path, const struct csv *csv, const char *
 	return OK;
 }
 
-static struct err read_file(const char *path, const char *kind, const struct cell *c, int scaling, struct cut **cuts)
+static struct err read_file(const char *path, const char *kind, const struct cell *c, int scaling, struct slice **cuts)
 {
 	char *text;
 	size_t size;
@@ -133,7 +133,7 @@ static struct err read_file(const char *path, const char *kind, const struct cel
 }
 
 /* It is named as the file of rows is, behind another first word. */
-struct err cuts_read(const struct results *r, int cell, int scaling, const char *kind, struct cut **cuts)
+struct err cuts_read(const struct results *r, int cell, int scaling, const char *kind, struct slice **cuts)
 {
 	static const char word[] = "eval";
 	const struct cell *c = &r->grid->cell[cell];

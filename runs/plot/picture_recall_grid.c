@@ -22,7 +22,7 @@ static int bin_of(int64_t distance)
 	return (int)floor(2 * log2((double)distance) + 1e-9);
 }
 
-static void add_cut(struct patch **tiles, const struct cut *c)
+static void add_cut(struct patch **tiles, const struct slice *c)
 {
 	struct patch *to = NULL;
 	int bin = bin_of(c->distance);
@@ -40,7 +40,7 @@ static void add_cut(struct patch **tiles, const struct cut *c)
 static struct err read_tiles(const struct results *r, const struct contender *who, struct patch **tiles)
 {
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
-		struct cut *cuts = NULL;
+		struct slice *cuts = NULL;
 		if (r->grid->cell[i].group != who->cells)
 			continue;
 		struct err e = cuts_read(r, i, who->scaling, CUTS_DISTANCE, &cuts);
