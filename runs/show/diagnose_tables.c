@@ -71,7 +71,9 @@ static void fill_head(const struct diagnosed_head *h, struct sheet_cell *cell)
 		snprintf(cell[COLUMN_LINK].line[0], SHEET_TEXT, "-");
 	}
 	snprintf(cell[COLUMN_NATS].line[0], SHEET_TEXT, "%.2f", h->entropy);
-	snprintf(cell[COLUMN_SPREAD].line[0], SHEET_TEXT, "%.1f/%.1f", h->deviation, h->peak);
+	/* No wider than the other columns. */
+	snprintf(cell[COLUMN_SPREAD].line[0], SHEET_TEXT, "%.*f/%.*f", h->deviation < 10, h->deviation, h->peak < 10,
+		 h->peak);
 }
 
 static const char *title_of(const struct diagnose_question *q, int scaling)
