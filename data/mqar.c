@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Multi-query associative recall (Arora et al. 2023, 2312.04927; what it leaves open, as the authors' code has it). D pairs of key and value, one after the other, then each key once more, as a query, whose
- * target is its value:
+/* Multi-query associative recall (Arora et al. 2023, 2312.04927; what it leaves open, as the authors' code has it).
+ * D pairs of key and value, one after the other, then each key once more, as a query, whose target is its value:
  *
  *	k1 v1 ... kD vD . . k2 . . . . . k1 .
  *
