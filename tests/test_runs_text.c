@@ -30,7 +30,8 @@ static void build_study(int seeds, double error)
 	struct text_builder path = { 0 };
 	put_text("text", &path);
 	snprintf(text, sizeof text, "task = text(file=%s,held=0.5)\ntrain_length = 32\nseed = 1%s\n"
-		 "multiples = 2, 4\nsequences = 4\nreferences = on\n", path.data, seeds == 2 ? ", 2" : seeds == 5 ? ", 2, 3, 4, 5" : "");
+		 "multiples = 2, 4\nsequences = 4\nreferences = on\n", path.data,
+		 seeds == 2 ? ", 2" : seeds == 5 ? ", 2, 3, 4, 5" : "");
 	build(text);
 	for (int i = 0; i < seeds; i++) {
 		const struct cell *c = &grid.cell[i];
