@@ -20,11 +20,11 @@ static const char *group_of(const struct results *r, const struct grid_row *row,
 	return claim_group(c, claim_cell(r->grid, row->cells));
 }
 
-static double mean_nll(const struct results *r, const struct grid_row *row, const char *group, double multiple, int *done)
+/* By how much it has risen since 1x; NaN unless the same seeds are there. */
+static double slope(const struct results *r, const struct grid_row *row, const char *group, const struct summary *s)
 {
-	struct summary s = results_summary(r, row->cells, row->scaling, multiple, group);
-	*done = s.done;
-	return s.state == SUMMARY_FOUND ? s.nll.mean : NAN;
+	struct summary first = results_summary(r, row->cells, row->scaling, 1, group);
+	return first.done == s->done ? exp(s->nll.mean - first.nll.mean) : NAN;
 }
 
 double claim_value(const struct results *r, const struct grid_row *row, const struct study_claim *c, double multiple,
@@ -32,14 +32,12 @@ double claim_value(const struct results *r, const struct grid_row *row, const st
 {
 	const char *group = group_of(r, row, c);
 	struct summary s = results_summary(r, row->cells, row->scaling, multiple, group);
-	int first;
 	if (done)
 		*done = s.done;
 	if (seeds)
 		*seeds = s.seeds;
 	if (s.state != SUMMARY_FOUND)
 		return NAN;
-	double at_1x = mean_nll(r, row, group, 1, &first);
 	switch (c->measure) {
 	case CLAIM_ACCURACY:
 		return 100 * s.accuracy;
@@ -50,7 +48,7 @@ double claim_value(const struct results *r, const struct grid_row *row, const st
 	case CLAIM_BITS:
 		return s.nll.mean / M_LN2;
 	case CLAIM_SLOPE:
-		return first == s.done ? exp(s.nll.mean - at_1x) : NAN;
+		return slope(r, row, group, &s);
 	}
 	BUG("claims have no measure %d", (int)c->measure);
 }
@@ -123,7 +121,7 @@ static void add_band(const struct results *r, const struct study_claim *c, struc
 	if (done && done < seeds)
 		snprintf(row->cell[1].line[1], SHEET_TEXT, "%d of %d seeds", done, seeds);
 	snprintf(row->cell[2].line[0], SHEET_TEXT, "%s", band_word[band]);
-	row->cell[2].heat = band == BAND_UNKNOWN ? NAN : band == BAND_OUTSIDE;
+	row->cell[2].heat = band == BAND_UNKNOWN ? NAN : band == BAND_OUTSIDE ? 1 : 0;
 }
 
 bool expect_sheet(const struct results *r, struct sheet *out)

@@ -86,7 +86,7 @@ static bool learned(const struct results *r, int cells, struct reached *reached)
 static void say_why(const struct results *r, const struct question *q, struct order_verdict *v)
 {
 	if (v->pairs < v->seeds) {
-		snprintf(v->why, sizeof v->why, "%d of %d seeds have both numbers", v->pairs, v->seeds);
+		snprintf(v->why, sizeof v->why, "%d of %d seeds on the same sequences", v->pairs, v->seeds);
 		return;
 	}
 	if (v->seeds < VERDICT_SEEDS) {
@@ -159,7 +159,7 @@ static void add_verdict(const struct results *r, const struct study_claim *c, st
 		snprintf(sheet_line(cell), SHEET_TEXT, "%d of %d wins%s, p = %.3g", v.wins, v.wins + v.losses, ties, v.p);
 	if (*v.why)
 		snprintf(sheet_line(cell), SHEET_TEXT, "%s", v.why);
-	cell->heat = v.verdict == VERDICT_UNTESTED ? NAN : v.verdict == VERDICT_DIFFERENT;
+	cell->heat = v.verdict == VERDICT_UNTESTED ? NAN : v.verdict == VERDICT_DIFFERENT ? 1 : 0;
 }
 
 bool verdicts_sheet(const struct results *r, struct sheet *out)
