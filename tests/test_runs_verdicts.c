@@ -218,11 +218,12 @@ static void test_published(void **state)
 	sheet_text(&sheet, false, &b);
 	assert_string_equal(b.data, "published: perplexity of a text (somebody, table 1)\n"
 				    "here: rows of this study, perplexity\n"
-				    "            512 (1x)  1024 (2x)  2048 (4x)\n"
-				    "------------------------------------------\n"
-				    "NTK-aware      20.05      43.54       >1e3\n"
-				    "here: ntk       1.00          -       6.36\n"
-				    "PI              19.7          -         18\n");
+				    "                                     512      1024      2048\n"
+				    "------------------------------------------------------------\n"
+				    "here: times the trained length        1x        2x        4x\n"
+				    "NTK-aware                          20.05     43.54      >1e3\n"
+				    "here: ntk                           1.00         -      6.36\n"
+				    "PI                                  19.7         -        18\n");
 	sheet_free(&sheet);
 	text_builder_free(&b);
 }
@@ -262,6 +263,24 @@ static void test_stability(void **state)
 	assert_non_null(strstr(b.data, "\nwidth=64    0.33 (3)\nwidth=128  -1.00 (3)\n"));
 	sheet_free(&sheet);
 	text_builder_free(&b);
+}
+
+/* An order of models that have not learned their task is none. */
+static void test_stability_above_the_floor(void **state)
+{
+	(void)state;
+	build("width = 32, 64\nscaling = none, ntk\nmultiples = 1\n[stability]\naxis = width\n");
+	for (int i = 0; i < 2; i++) {
+		char *path = make_run(i, "finished", "a");
+		write_rows(path, i, 0, (const double[][2]){ { 1 + 0.2 * i, 1 } });
+		write_rows(path, i, 1, (const double[][2]){ { 2, 0.5 } });
+		free(path);
+	}
+	read_back();
+	struct sheet sheet;
+	stability_sheet(&results, &study.claim[0], &sheet);
+	assert_string_equal(sheet.row[0].cell[0].line[0], "!1.00 (2)");
+	sheet_free(&sheet);
 }
 
 static void test_stability_against_another_value(void **state)
@@ -377,6 +396,7 @@ int main(void)
 		VERDICT_TEST(test_nothing_said),
 		VERDICT_TEST(test_published),
 		VERDICT_TEST(test_stability),
+		VERDICT_TEST(test_stability_above_the_floor),
 		VERDICT_TEST(test_stability_against_another_value),
 		VERDICT_TEST(test_stability_of_equal_models),
 		VERDICT_TEST(test_records),

@@ -174,17 +174,13 @@ void expect_records(const struct results *r, struct records *out)
 
 /* --- Published numbers. -------------------------------------------------------------------------------------------- */
 
-static void add_columns(const struct study_claim *c, struct sheet *sheet)
+/* What the columns are of ours. */
+static void add_multiples(const struct study_claim *c, struct sheet *sheet)
 {
-	for (int i = 0; i < arrlen(c->column); i++) {
-		struct text_builder head = { 0 };
-		char number[NUMBER_TEXT];
-		text_add(&head, "%s", c->column[i]);
-		if (c->multiples)
-			text_add(&head, " (%sx)", number_to_text(c->multiples[i], number));
-		arrput(sheet->column, text_keep(head.data));
-		text_builder_free(&head);
-	}
+	struct sheet_row *row = sheet_add(sheet, "here: times the trained length");
+	char number[NUMBER_TEXT];
+	for (int i = 0; i < arrlen(c->multiples); i++)
+		snprintf(row->cell[i].line[0], SHEET_TEXT, "%sx", number_to_text(c->multiples[i], number));
 }
 
 static void add_ours(const struct results *r, const struct study_claim *c, const char *ours, struct sheet *sheet)
@@ -217,7 +213,10 @@ void published_sheet(const struct results *r, const struct study_claim *c, struc
 		text_add(&title, "\nhere: rows of this study, %s", claim_measure_text(c->measure));
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
-	add_columns(c, out);
+	for (int i = 0; i < arrlen(c->column); i++)
+		arrput(out->column, c->column[i]);
+	if (has_ours(c))
+		add_multiples(c, out);
 	for (int i = 0; i < arrlen(c->published); i++) {
 		const struct published_row *p = &c->published[i];
 		struct sheet_row *row = sheet_add(out, p->label);
