@@ -172,7 +172,7 @@ void expect_records(const struct results *r, struct records *out)
 			add_band_record(r, &r->study->claim[i], out);
 }
 
-/* --- Published numbers. -------------------------------------------------------------------------------------------- */
+/* --- Published numbers. ------------------------------------------------------------------------------------------- */
 
 /* What the columns are of ours. */
 static void add_multiples(const struct study_claim *c, struct sheet *sheet)

@@ -85,10 +85,12 @@ void stability_sheet(const struct results *r, const struct study_claim *c, struc
 {
 	const struct study_line *axis = claim_axis(c, r->study);
 	struct text_builder title = { 0 };
-	text_add(&title, "stability%s%s: Kendall's tau-b of the methods' order against that at %s=%s, by %s of %s (number of "
-			 "methods)\n1: the same order, 0: none in common, -1: the reverse; `!`: some of the models are above the floor "
-			 "at 1x; where all have learned the task, as at 1x, the order is one of small differences", *c->name ? " " : "", c->name, axis->name,
-		 claim_default(c, r->study), claim_measure_text(c->measure), claim_group(c, r->grid->cell));
+	text_add(&title, "stability%s%s: Kendall's tau-b of the methods' order against that at %s=%s, by %s of %s "
+			 "(number of methods)\n", *c->name ? " " : "", c->name, axis->name, claim_default(c, r->study),
+		 claim_measure_text(c->measure), claim_group(c, r->grid->cell));
+	text_add(&title, "1: the same order, 0: none in common, -1: the reverse; `!`: some of the models are above the "
+			 "floor at 1x; where all have learned the task, as at 1x, the order is one of small "
+			 "differences");
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
 	table_columns(r, out);

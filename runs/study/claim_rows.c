@@ -149,7 +149,8 @@ static struct err no_row(const struct grid *g, const char *text, const char **fi
 		text_add(&b, fitting ? "Say which: " : "The rows are: ");
 		add_labels(fitting ? fitting : all, &b);
 	}
-	struct err e = err_usage(b.data, "%.200s: %s", text, fitting ? "several rows are called so" : "no row of the study");
+	struct err e = err_usage(b.data, "%.200s: %s", text,
+				 fitting ? "several rows are called so" : "no row of the study");
 	text_builder_free(&b);
 	arrfree(all);
 	return e;
@@ -243,7 +244,8 @@ static struct err check_stability(const struct study_claim *c, const struct stud
 	const struct study_line *axis = claim_axis(c, s);
 	const char *nearest = nearest_name(c->axis, next_axis, s), *label, *value;
 	char hint[128];
-	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "Name an option that the study has a list of.", nearest);
+	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "Name an option that the study has a list of.",
+		 nearest);
 	if (!axis)
 		return err_usage(hint, "axis: %.60s: the study has no axis of it", c->axis);
 	for (int i = 0; i < arrlen(g->cell); i++)
