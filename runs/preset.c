@@ -2,8 +2,8 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/config.h"
 #include "runs/executable.h"
-#include "runs/options.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -81,17 +81,39 @@ char *preset_path(const char *name)
 	return NULL;
 }
 
+/* "minutes = 13" among the lines before the first section; 0: not said. */
+static double minutes_of(const struct config_line *line, int count)
+{
+	double minutes;
+	for (int i = 0; i < count && !line[i].section; i++)
+		if (same_name(line[i].name, "minutes") && text_to_number(line[i].value, &minutes))
+			return minutes;
+	return 0;
+}
+
+static struct err print_text(const char *name, const char *path, const char *text)
+{
+	struct config_line *line;
+	int count;
+	TRY(config_lines_of(path, text, &line, &count));
+	double minutes = minutes_of(line, count);
+	free(line);
+	const char *comment = *text == '#' ? text + 1 + strspn(text + 1, "# ") : "";
+	printf("%-17s %.*s", name, (int)strcspn(comment, "\n"), comment);
+	printf(minutes > 0 ? " About %g minutes on two cores.\n" : "\n", minutes);
+	return OK;
+}
+
 static struct err print_preset(const char *name)
 {
-	char *path = preset_path(name), *text;
+	char *path = preset_path(name), *text = NULL;
 	size_t size;
 	struct err e = io_read(path, &text, &size);
-	free(path);
-	TRY(e);
-	const char *comment = *text == '#' ? text + 1 + strspn(text + 1, "# ") : "";
-	printf("%-17s %.*s\n", name, (int)strcspn(comment, "\n"), comment);
+	if (!e.code)
+		e = print_text(name, path, text);
 	free(text);
-	return OK;
+	free(path);
+	return e;
 }
 
 struct err preset_list(void)

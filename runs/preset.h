@@ -12,7 +12,7 @@ char *preset_path(const char *name);
 /* Names one by one, sorted; kept. NULL past the last. */
 const char *preset_at(int index, const void *unused);
 
-/* Prints the names, each with the comment in the first line of its file. */
+/* Prints the names, each with the comment in the first line of its file and the minutes that it says it takes. */
 struct err preset_list(void);
 
 #endif

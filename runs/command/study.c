@@ -108,6 +108,8 @@ const struct command command_study = {
 	.help = "train and evaluate a grid of models, and print the tables",
 	.more = "FILE holds `name = value` lines; a list `a, b, c` makes an axis of models (a list of scaling or\n"
 		"multiples is what every model is evaluated under); a section [encoding=nope] overrides for those.\n"
+		"Sections [expect NAME], [published NAME], [order NAME] and [stability] say what the numbers are held\n"
+		"against (runs/README.md).\n"
 		"Options given here replace those of the file, for all models. What is finished is not computed\n"
 		"again. The folder is runs/out/NAME unless --out is given.\n"
 		"Examples:\n"

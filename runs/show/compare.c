@@ -30,11 +30,12 @@ static int cell_of_seed(const struct results *r, int cells, int64_t seed)
 	return -1;
 }
 
-/* Two numbers of one seed, or NULL where one is missing. */
-struct pair {
-	int cell[2];
-	const struct row *row[2];
-};
+/* Are the two rows about the same tokens? */
+static bool same_tokens(const struct row *a, const struct row *b)
+{
+	return a->length == b->length && a->cell.scored == b->cell.scored && !strcmp(a->task, b->task) &&
+	       a->eval_seed == b->eval_seed && a->sequences == b->sequences;
+}
 
 static bool find_pair(const struct results *r, int cell, const struct contender *a, const struct contender *b,
 		      double multiple, const char *group, struct pair *p)
@@ -45,8 +46,17 @@ static bool find_pair(const struct results *r, int cell, const struct contender 
 		return false;
 	p->row[0] = results_find(r, p->cell[0], a->scaling, multiple, group);
 	p->row[1] = results_find(r, p->cell[1], b->scaling, multiple, group);
-	return p->row[0] && p->row[1] && p->row[0]->cell.scored && p->row[0]->length == p->row[1]->length &&
-	       p->row[0]->cell.scored == p->row[1]->cell.scored && !strcmp(p->row[0]->task, p->row[1]->task);
+	return p->row[0] && p->row[1] && p->row[0]->cell.scored && same_tokens(p->row[0], p->row[1]);
+}
+
+struct pair *pairs(const struct results *r, const struct contender *a, const struct contender *b, double multiple,
+		   const char *group)
+{
+	struct pair *all = NULL, p;
+	for (int i = 0; i < arrlen(r->grid->cell); i++)
+		if (find_pair(r, i, a, b, multiple, group, &p))
+			arrput(all, p);
+	return all;
 }
 
 static void add_pair(struct paired *sum, const struct pair *p, double **nll)

@@ -14,6 +14,15 @@ struct contender {
 /* All rows of a study in order, references last. An stb_ds array. */
 struct contender *contenders(const struct results *r);
 
+/* The rows of one seed that two contenders have at one place: of the same length and sequences. */
+struct pair {
+	int cell[2];
+	const struct row *row[2];
+};
+/* All of them, a seed each. An stb_ds array. */
+struct pair *pairs(const struct results *r, const struct contender *a, const struct contender *b, double multiple,
+		   const char *group);
+
 /* One contender's mean NLL less another's, in nats, over the seeds that both have. */
 struct paired {
 	int seeds, wins;        /* wins: seeds in which it is below 0 */

@@ -1,8 +1,11 @@
 #include "runs/show/print.h"
 
 #include "model/base/stb.h"
+#include "runs/show/expect.h"
 #include "runs/show/notes.h"
+#include "runs/show/stability.h"
 #include "runs/show/table.h"
+#include "runs/show/verdicts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +34,25 @@ static struct err add_sheets(const struct results *r, enum format format, const 
 	return e;
 }
 
+static void add_claims(const struct results *r, enum format format, struct text_builder *b)
+{
+	const struct study_claim *claim = r->study->claim;
+	struct sheet sheet;
+	if (expect_sheet(r, &sheet))
+		add_sheet(format, &sheet, b);
+	for (int i = 0; i < arrlen(claim); i++) {
+		if (claim[i].kind == CLAIM_PUBLISHED)
+			published_sheet(r, &claim[i], &sheet);
+		else if (claim[i].kind == CLAIM_STABILITY)
+			stability_sheet(r, &claim[i], &sheet);
+		else
+			continue;
+		add_sheet(format, &sheet, b);
+	}
+	if (verdicts_sheet(r, &sheet))
+		add_sheet(format, &sheet, b);
+}
+
 static struct err print_sheets(const struct results *r, enum format format, const char *against, bool first)
 {
 	struct text_builder b = { 0 }, notes = { 0 };
@@ -38,6 +60,7 @@ static struct err print_sheets(const struct results *r, enum format format, cons
 	format_heading(format, r->folder, &b);
 	struct err e = add_sheets(r, format, against, &b);
 	if (!e.code) {
+		add_claims(r, format, &b);
 		notes_text(r, &notes);
 		format_notes(format, notes.data, &b);
 		e = *r->late;
@@ -79,6 +102,24 @@ static void json_notes(const struct results *r, struct text_builder *b)
 	text_builder_free(&notes);
 }
 
+static void json_claims(const struct results *r, struct text_builder *b)
+{
+	static const struct {
+		const char *name;
+		void (*make)(const struct results *r, struct records *out);
+	} kind[] = { { "expected", expect_records },
+		     { "published", published_records },
+		     { "verdicts", verdicts_records },
+		     { "stability", stability_records } };
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+		struct records records = { 0 };
+		kind[i].make(r, &records);
+		text_add(b, ",\n    \"%s\": ", kind[i].name);
+		records_json(&records, 4, b);
+		records_free(&records);
+	}
+}
+
 static struct err json_study(const struct results *r, const char *against, bool first, struct text_builder *b)
 {
 	struct records rows = { 0 }, seeds = { 0 };
@@ -92,6 +133,7 @@ static struct err json_study(const struct results *r, const char *against, bool 
 	records_json(&rows, 4, b);
 	text_add(b, ",\n    \"seeds\": ");
 	records_json(&seeds, 4, b);
+	json_claims(r, b);
 	text_add(b, ",\n    \"notes\": [");
 	json_notes(r, b);
 	text_add(b, "]}");

@@ -32,6 +32,12 @@ static const char *joined(const char *first, const char *second)
 	return kept;
 }
 
+const char *claim_row_label(const struct grid *g, const struct grid_row *row)
+{
+	const struct cell *c = claim_cell(g, row->cells);
+	return joined(c->label, c->scaling_label[row->scaling]);
+}
+
 /* With its encoding, which a cell's label lacks where the study has but one. */
 static const char *with_encoding(const struct cell *c)
 {
@@ -166,29 +172,45 @@ struct err claim_row(const struct grid *g, const char *text, struct grid_row *ou
 
 /* --- Axes. -------------------------------------------------------------------------------------------------------- */
 
-bool claim_without_axis(const char *of, const char *axis, const char **label, const char **value)
+/* A copy of the label in which `axis=...` is `put`, or gone where that is ""; its value, or NULL if it has none. */
+static const char *put_in_place(const char *label, const char *axis, const char *put, const char **value)
 {
 	int count;
-	char **piece = text_list(of, &count);
-	struct text_builder rest = { 0 };
+	char **piece = text_list(label, &count);
+	struct text_builder b = { 0 };
 	size_t length = strlen(axis);
-	bool found = false;
-	text_add(&rest, "%s", "");
+	*value = NULL;
+	text_add(&b, "%s", "");
 	for (int i = 0; i < count; i++) {
-		if (!found && !strncmp(piece[i], axis, length) && piece[i][length] == '=') {
+		bool here = !*value && !strncmp(piece[i], axis, length) && piece[i][length] == '=';
+		const char *text = here ? put : piece[i];
+		if (here)
 			*value = text_keep(piece[i] + length + 1);
-			found = true;
-			continue;
-		}
-		text_add(&rest, "%s%s", rest.size ? ", " : "", piece[i]);
+		text_add(&b, "%s%s", *text && b.size ? ", " : "", text);
 	}
-	*label = text_keep(rest.data);
-	text_builder_free(&rest);
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
 	text_list_free(piece);
-	return found;
+	return kept;
 }
 
-static const struct study_line *axis_of(const struct study_claim *c, const struct study *s)
+bool claim_without_axis(const char *of, const char *axis, const char **label, const char **value)
+{
+	*label = put_in_place(of, axis, "", value);
+	return *value;
+}
+
+const char *claim_at_value(const char *label, const char *axis, const char *value)
+{
+	const char *before;
+	struct text_builder put = { 0 };
+	text_add(&put, "%s=%s", axis, value);
+	const char *other = put_in_place(label, axis, put.data, &before);
+	text_builder_free(&put);
+	return other;
+}
+
+const struct study_line *claim_axis(const struct study_claim *c, const struct study *s)
 {
 	for (int i = 0; i < arrlen(s->line); i++)
 		if (same_name(s->line[i].name, c->axis) && arrlen(s->line[i].value) > 1)
@@ -198,7 +220,7 @@ static const struct study_line *axis_of(const struct study_claim *c, const struc
 
 const char *claim_default(const struct study_claim *c, const struct study *s)
 {
-	const struct study_line *axis = axis_of(c, s);
+	const struct study_line *axis = claim_axis(c, s);
 	return c->value ? c->value : axis->value[0];
 }
 
@@ -213,7 +235,7 @@ static const char *next_axis(int index, const void *data)
 
 static struct err check_stability(const struct study_claim *c, const struct study *s, const struct grid *g)
 {
-	const struct study_line *axis = axis_of(c, s);
+	const struct study_line *axis = claim_axis(c, s);
 	const char *nearest = nearest_name(c->axis, next_axis, s), *label, *value;
 	char hint[128];
 	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "Name an option that the study has a list of.", nearest);

@@ -247,12 +247,29 @@ static void free_cell(struct cell *cell)
 	free(cell->multiple);
 }
 
-static bool known(const struct grid *g, const char *identity)
+static const struct cell *same_cell(const struct grid *g, const char *identity)
 {
 	for (int i = 0; i < arrlen(g->cell); i++)
 		if (!strcmp(g->cell[i].identity, identity))
-			return true;
-	return false;
+			return &g->cell[i];
+	return NULL;
+}
+
+int grid_group(const struct grid *g, const char *label)
+{
+	for (int i = 0; i < arrlen(g->cell); i++)
+		if (!strcmp(g->cell[i].label, label))
+			return g->cell[i].group;
+	for (int i = 0; i < arrlen(g->alias); i++)
+		if (!strcmp(g->alias[i].label, label))
+			return g->alias[i].group;
+	return -1;
+}
+
+static void add_alias(struct grid *g, const char *label, int group)
+{
+	if (grid_group(g, label) < 0)
+		arrput(g->alias, ((struct grid_alias){ label, group }));
 }
 
 /* Do they differ in the seed alone? */
@@ -263,7 +280,7 @@ static bool same_row(const struct cell *a, const struct cell *b)
 
 void grid_add(struct grid *g, struct cell *cell)
 {
-	if (known(g, cell->identity)) {
+	if (same_cell(g, cell->identity)) {
 		free_cell(cell);
 		return;
 	}
@@ -285,7 +302,10 @@ static struct err make_cell(struct builder *b)
 		remember_flags(b, &cell.config);
 		set_names(b, &cell);
 	}
-	if (e.code)
+	const struct cell *same = e.code ? NULL : same_cell(b->grid, cell.identity);
+	if (same)
+		add_alias(b->grid, cell.label, same->group);
+	if (e.code || same)
 		free_cell(&cell);
 	else
 		grid_add(b->grid, &cell);
@@ -404,6 +424,7 @@ void grid_free(struct grid *g)
 		free_cell(&g->cell[i]);
 	arrfree(g->cell);
 	arrfree(g->multiple);
+	arrfree(g->alias);
 	*g = (struct grid){ 0 };
 }
 

@@ -35,6 +35,10 @@ struct grid {
 	struct cell *cell;  /* seeds are neighbours */
 	int groups;
 	double *multiple;   /* all there are, ascending */
+	struct grid_alias {
+		const char *label; /* of cells that are others' by identity, and so are not there */
+		int group;
+	} *alias;
 };
 
 /* Multiplies out. Cells of one identity are one cell. Errors: values that do not parse, a section that selects no cell,
@@ -49,6 +53,9 @@ void grid_add(struct grid *g, struct cell *cell);
 const char *cell_folder_name(const char *text, const char *identity);
 
 void grid_free(struct grid *g);
+
+/* The group of cells with this label, or with which those of this label are one; -1 if there is none. */
+int grid_group(const struct grid *g, const char *label);
 
 /* Can the cell's model take this scaling at this length? */
 bool cell_possible(const struct cell *c, int scaling, int length);

@@ -375,7 +375,8 @@ static struct err finish(const struct study_claim *c)
 {
 	for (int i = 0; i < KEYS; i++)
 		if (keys[i].needed & (1u << c->kind) && !line_named(c, keys[i].name))
-			return err_usage(NULL, "[%s %s]: no %s", kind_name[c->kind], c->name, keys[i].name);
+			return err_usage(NULL, "[%s%s%s]: no %s", kind_name[c->kind], *c->name ? " " : "", c->name,
+					 keys[i].name);
 	if (c->kind == CLAIM_EXPECT && isinf(c->least) && isinf(c->most))
 		return err_usage("Give least, most or both.", "[expect %s]: no band", c->name);
 	if (c->least > c->most)

@@ -200,6 +200,12 @@ static void add_cell(const struct cell_plan *p, struct totals *t)
 	t->bytes = p->bytes > t->bytes ? p->bytes : t->bytes;
 }
 
+static void print_minutes(const struct study *s)
+{
+	if (s->minutes > 0)
+		fprintf(stderr, "  the whole study takes about %g minutes on two cores, says its file\n", s->minutes);
+}
+
 void plan_print(const struct plan *plan)
 {
 	char memory[32];
@@ -215,6 +221,7 @@ void plan_print(const struct plan *plan)
 			t.adopting);
 	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", t.missing, t.possible,
 		t.eval_tokens);
+	print_minutes(plan->job->study);
 	if (t.other_version)
 		fprintf(stderr, "warning: %d finished models were trained by another version of the program (this is "
 				"commit %s); --force trains them anew\n", t.other_version, version_commit());
