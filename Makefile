@@ -110,7 +110,7 @@ endif
 QUIET = $(if $(V),,@)
 SAY   = $(if $(V),:,printf '%-5s%s\n')
 
-.PHONY: all deps study test check bench layers mutants fuzz doctor install clean help FORCE
+.PHONY: all deps study text test check bench layers mutants fuzz doctor install clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -120,6 +120,7 @@ help:
 	@echo 'make            builds build/ropewalk and build/ropewalk-double'
 	@echo 'make deps       installs the libraries that are missing (CHECK=1: and what `make check` needs)'
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
+	@echo 'make text       writes runs/out/text.txt, which the study `text` reads, from the package bible-kjv'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
 	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads'
 	@echo '                and after interruptions (KILLS=1000: that many of them)'
@@ -450,6 +451,15 @@ after = $(FIRST) $(filter $1,$(MAKECMDGOALS))
 
 study: build/ropewalk | $(FIRST)
 	build/ropewalk study $(PRESET) $(OPTIONS)
+
+# The Authorized Version, a verse a line, without the verses' numbers. Debian has some such programs in /usr/games.
+text: | $(FIRST)
+	@PATH="$$PATH:/usr/games"; command -v bible >/dev/null || { \
+		echo 'make text: the program bible is missing: apt-get install bible-kjv' >&2; exit 1; }; \
+	mkdir -p runs/out && bible -f 'gen1:1-rev22:21' </dev/null >runs/out/text.raw && \
+		sed 's/^[^ ]* //' runs/out/text.raw >runs/out/text.new && test -s runs/out/text.new && \
+		mv runs/out/text.new runs/out/text.txt && rm runs/out/text.raw && \
+		echo "runs/out/text.txt: $$(wc -c <runs/out/text.txt) bytes"
 
 TEST_ENVIRONMENT = ROPEWALK_DOUBLE=build/ropewalk-double
 # Tests that run the float program, as users do, are the same in both variants; those that name the double one differ.

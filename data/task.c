@@ -3,7 +3,11 @@
 /* Adding a task: its file, and its line here. */
 #define TASKS(_)  \
 	_(recall) \
-	_(copy)
+	_(copy)   \
+	_(text)   \
+	_(tokens) \
+	_(mqar)   \
+	_(posgen)
 
 #define DECLARE(name) extern const struct task task_##name;
 TASKS(DECLARE)

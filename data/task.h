@@ -28,9 +28,13 @@ struct task_reference {
 
 #define TASK_GROUPS 8
 
+/* What `solve` says of a target that is not among the tokens: that of the last one, in a text. */
+#define TARGET_BEYOND (-2)
+
 struct task {
 	struct entry entry;
 	const char *groups[TASK_GROUPS]; /* group 0 is the headline: near and far divide it by distance */
+	bool bytes; /* a target is a byte of text: tables show bits per byte */
 	const struct task_reference *references; /* ends with a NULL name */
 
 	int (*vocabulary)(const struct method *task);
@@ -38,9 +42,10 @@ struct task {
 	struct err (*check)(const struct method *task, int train_length, int length);
 	void (*make)(const struct method *task, int train_length, uint64_t seed, enum stream stream, uint64_t index,
 		     int length, struct sequence *out);
-	/* The targets again, from the tokens alone and by other means than `make`: target[t], -1 where not scored. */
+	/* The targets again, from the tokens alone and by other means than `make`: target[t], -1 where not scored,
+	 * TARGET_BEYOND where they do not say it. */
 	void (*solve)(const struct method *task, const int32_t *token, int length, int32_t *target);
-	/* Perplexity of the best possible predictor. */
+	/* Perplexity of the best possible predictor; NaN: nobody knows. */
 	double (*floor)(const struct method *task, int length, int group);
 
 	/* Do its sequences have positions of their own, in any order, of 0 .. length - 1? NULL: no. */

@@ -29,6 +29,46 @@ static inline const struct entry *task_named(const char *name)
 	return NULL;
 }
 
+/* A file of tokens, whether they are bytes, uint16 (0 to 511) or int32, that stands until the program ends. */
+enum { SAMPLE_BYTES = 100000 };
+static char sample_folder[FOLDER_PATH];
+
+static inline void sample_remove(void)
+{
+	folder_remove(sample_folder);
+}
+
+static inline const char *sample_file(void)
+{
+	static char path[FOLDER_PATH + 16];
+	if (*path)
+		return path;
+	assert_int_equal(folder_make(sample_folder), 0);
+	assert_int_equal(atexit(sample_remove), 0);
+	snprintf(path, sizeof path, "%s/sample", sample_folder);
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	struct rng r = rng_at(1, STREAM_TRAIN, 0);
+	for (int i = 0; i < SAMPLE_BYTES / 4; i++) {
+		unsigned char token[4] = { (unsigned char)rng_below(&r, 256), (unsigned char)rng_below(&r, 2) };
+		assert_int_equal(fwrite(token, sizeof token, 1, f), 1);
+	}
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+/* By default, but those that read a file have one. */
+static inline struct method task_ready(const struct entry *entry)
+{
+	struct method m = method_default(entry);
+	if (method_find(entry, "file") < 0)
+		return m;
+	char label[FOLDER_PATH + 64];
+	snprintf(label, sizeof label, "%s(file=%s,held=0.5)", entry->name, sample_file());
+	assert_ok(method_parse("task", task_at, label, &m));
+	return m;
+}
+
 /* A task by its label, "recall(pairs=3)". */
 static inline struct method task_labelled(const char *label)
 {

@@ -68,7 +68,7 @@ static struct row new_row(const struct cell *c, int scaling, int length, const c
 }
 
 /* Rows of one scaling of a finished cell, a perplexity and an accuracy for every length. */
-static void write_rows(const char *path, int cell, int scaling, const double (*number)[2])
+static inline void write_rows(const char *path, int cell, int scaling, const double (*number)[2])
 {
 	const struct cell *c = &grid.cell[cell];
 	struct row rows[16];

@@ -41,7 +41,7 @@ static void test_distributions(void **state)
 		int train_length, length;
 	} row[] = { { 64, 64 }, { 64, 200 }, { 20, 130 }, { 3, 90 }, { 1, 80 } };
 	for (int i = 0; task_at(i); i++) {
-		struct method m = method_default(task_at(i));
+		struct method m = task_ready(task_at(i));
 		for (const struct task_reference *r = task_of(&m)->references; r && r->name; r++) {
 			assert_true(r->group >= 0 && r->group < TASK_GROUPS && task_of(&m)->groups[r->group]);
 			assert_ptr_equal(reference_named(&m, r->name), r);

@@ -8,16 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/sequence_case.h"
 
 /* The studies that come with the program. */
 
+#define TEXT "runs/out/text.txt"
+
+/* In place of the text that `make text` writes, which need not be there, any file. */
+static char *with_a_text(char *preset, const char *file)
+{
+	char *at = strstr(preset, TEXT);
+	if (!at)
+		return preset;
+	struct text_builder b = { 0 };
+	text_add(&b, "%.*s%s%s", (int)(at - preset), preset, file, at + strlen(TEXT));
+	free(preset);
+	return b.data;
+}
+
 static void open_preset(const char *name, struct study *s, struct grid *g)
 {
-	char *path;
+	char *path, *text;
+	size_t size;
 	assert_ok(study_locate(name, &path));
-	assert_ok(study_read(path, s));
+	assert_ok(io_read(path, &text, &size));
+	text = with_a_text(text, sample_file());
+	assert_ok(study_parse(path, text, s));
 	assert_ok(grid_build(s, g));
+	free(text);
 	free(path);
 }
 
@@ -129,6 +147,21 @@ static void test_copy_like_scaling(void **state)
 	close_preset(&other, &recall);
 }
 
+/* The recipe of the study of text: models of half a million parameters, rope under five scalings. */
+static void test_text(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	open_preset("text", &s, &g);
+	assert_int_equal(trainings(&g), 10);
+	const struct cell *rope = &g.cell[0];
+	assert_int_equal(rope->scalings - rope->references, 5);
+	assert_string_equal(rope->config.data.task.entry->name, "text");
+	assert_true(rope->config.model.train_length == 128 && rope->config.train.batch == 8);
+	close_preset(&s, &g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +169,7 @@ int main(void)
 		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_encodings_of_two_layers),
 		cmocka_unit_test(test_copy_like_scaling),
+		cmocka_unit_test(test_text),
 	};
 	return cmocka_run_group_tests_name("runs presets", tests, NULL, NULL);
 }

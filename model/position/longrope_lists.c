@@ -1,11 +1,11 @@
 #include "model/position/longrope_lists.h"
 
+#include "model/base/file_name.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/base/text.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,7 +199,7 @@ static double *copy(const double *number, size_t bytes)
 static const char *keep(const char *path, const struct reading *r)
 {
 	struct text_builder text = { 0 };
-	text_add(&text, "%s@%08" PRIx32, path, hash_of(r));
+	file_name_label(path, hash_of(r), &text);
 	const struct kept *known = find(text.data);
 	if (!known) {
 		int count = (int)arrlen(r->number[SHORT]);
@@ -217,53 +217,28 @@ static const char *keep(const char *path, const struct reading *r)
 	return known->text;
 }
 
-/* Where the path ends in PATH@HASH; NULL: it is a path alone. */
-static const char *hash_in(const char *text)
-{
-	const char *at = strrchr(text, '@');
-	return at && at > text && strlen(at + 1) == 8 && strspn(at + 1, "0123456789abcdef") == 8 && !io_exists(text) ?
-		       at : NULL;
-}
-
-static struct err load_path(const char *path, const char *wanted, const char **out)
+static struct err load_path(const struct file_name *name, const char **out)
 {
 	struct reading r = { .number = { NULL } };
-	struct err e = read_lists(path, &r);
+	struct err e = read_lists(name->path, &r);
 	if (!e.code)
-		*out = keep(path, &r);
-	if (!e.code && wanted && strcmp(strrchr(*out, '@'), wanted))
-		e = err_usage("Give the path alone to take the file as it is now.",
-			      "%s: its lists are %s, not %s: it has changed", path, strrchr(*out, '@') + 1, wanted + 1);
+		e = file_name_check(name, "lists are", hash_of(&r));
+	if (!e.code)
+		*out = keep(name->path, &r);
 	for (int i = 0; i < LISTS; i++)
 		arrfree(r.number[i]);
 	return e;
 }
 
-/* Can the path stand in a label: does neither a comma nor a parenthesis end it there, nor a # the line of a file? */
-static struct err check_name(const char *path)
-{
-	int depth = 0;
-	const char *s = path;
-	for (; *s && depth >= 0 && *s != ',' && *s != '#' && !iscntrl((unsigned char)*s); s++)
-		depth += (*s == '(') - (*s == ')');
-	if (!*s && !depth)
-		return OK;
-	return err_usage("Rename the file, or make a link to it.",
-			 "%s: a label cannot hold a path with a comma, a #, a control character or a single "
-			 "parenthesis", path);
-}
-
 struct err longrope_load(const char *text, const char **out)
 {
+	struct file_name name;
 	*out = "";
 	if (!*text)
 		return OK;
-	TRY(check_name(text));
-	const char *hash = hash_in(text);
-	char *path = strndup(text, hash ? (size_t)(hash - text) : strlen(text));
-	BUG_IF(!path, "out of memory for a path");
-	struct err e = load_path(path, hash, out);
-	free(path);
+	TRY(file_name_open(text, &name));
+	struct err e = load_path(&name, out);
+	file_name_close(&name);
 	return e;
 }
 

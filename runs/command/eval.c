@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_heading(const struct row *r)
+static void print_heading(const struct row *r, bool bytes)
 {
 	struct text_builder kv = { 0 };
 	eval_kv_name(row_kv(r), &kv);
@@ -20,30 +20,33 @@ static void print_heading(const struct row *r)
 	       row_kv(r) == EVAL_KV_OFF ? "" : ", token by token with kv ",
 	       row_kv(r) == EVAL_KV_OFF ? "" : kv.data);
 	text_builder_free(&kv);
-	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s\n", "length", "multiple", "factor", "group", "perplexity",
-	       "+-", "accuracy", "exact", "scored");
+	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s%s\n", "length", "multiple", "factor", "group", "perplexity",
+	       "+-", "accuracy", "exact", "scored", bytes ? "  bits/byte" : "");
 }
 
 /* The error of a perplexity exp(nll) is that of nll times itself. */
-static void print_row(const struct row *r)
+static void print_row(const struct row *r, bool bytes)
 {
 	const struct eval_cell *c = &r->cell;
 	printf("%8" PRId64 " %8.4g %8.4g  %-8s ", r->length, r->multiple, r->factor, r->group);
 	if (c->scored)
-		printf("%12.5g %10.2g %7.2f %% %7.2f %% %10" PRId64 "\n", c->perplexity, c->perplexity * c->nll_se,
+		printf("%12.5g %10.2g %7.2f %% %7.2f %% %10" PRId64, c->perplexity, c->perplexity * c->nll_se,
 		       100 * c->accuracy, 100 * c->exact, c->scored);
 	else
-		printf("%12s %10s %9s %9s %10d\n", "-", "-", "-", "-", 0);
+		printf("%12s %10s %9s %9s %10d", "-", "-", "-", "-", 0);
+	if (bytes && c->scored)
+		printf(" %10.4f", c->nll / M_LN2);
+	fputs("\n", stdout);
 }
 
-static void print_rows(const struct row *rows)
+static void print_rows(const struct row *rows, bool bytes)
 {
 	for (ptrdiff_t i = 0; i < arrlen(rows); i++) {
 		if (i == 0 || strcmp(rows[i].scaling, rows[i - 1].scaling)) {
 			fputs(i ? "\n" : "", stdout);
-			print_heading(&rows[i]);
+			print_heading(&rows[i], bytes);
 		}
-		print_row(&rows[i]);
+		print_row(&rows[i], bytes);
 	}
 }
 
@@ -76,7 +79,7 @@ static struct err evaluate(struct run_evaluation *e)
 	stop_catch();
 	struct err error = run_evaluate(e, &rows);
 	if (own->format == EVAL_TEXT)
-		print_rows(rows);
+		print_rows(rows, task_of(&e->config->data.task)->bytes);
 	else if (!error.code)
 		print_records(rows, (enum eval_format)own->format);
 	arrfree(rows);

@@ -48,6 +48,12 @@ const char *perplexity_text(double perplexity, char text[SHORT_TEXT])
 	return text;
 }
 
+const char *bits_text(double nll, char text[SHORT_TEXT])
+{
+	snprintf(text, SHORT_TEXT, "%.3f", nll / M_LN2);
+	return text;
+}
+
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT])
 {
 	double percent = 100 * accuracy;

@@ -49,6 +49,8 @@ bool sheet_colour(void);
 /* "1.00", "38.6", "760", "1.2e+07": three digits that matter. */
 #define SHORT_TEXT 24
 const char *perplexity_text(double perplexity, char text[SHORT_TEXT]);
+/* "2.167": an NLL in bits instead of nats. */
+const char *bits_text(double nll, char text[SHORT_TEXT]);
 /* "94.5", "100": per cent. */
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT]);
 

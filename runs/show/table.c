@@ -45,27 +45,33 @@ const char *table_label(const struct results *r, int cells, int scaling)
 	return kept;
 }
 
-static void add_range(const struct summary *s, struct sheet_cell *c)
+/* Of text bits a byte, else the perplexity; the NLL is that of either. */
+static const char *level_text(bool bytes, double nll, char text[SHORT_TEXT])
+{
+	return bytes ? bits_text(nll, text) : perplexity_text(exp(nll), text);
+}
+
+static void add_range(const struct summary *s, bool bytes, struct sheet_cell *c)
 {
 	char a[SHORT_TEXT], b[SHORT_TEXT];
 	if (s->done < 2)
 		return;
 	if (s->done < INTERVAL_SEEDS) {
-		snprintf(sheet_line(c), SHEET_TEXT, "(%s - %s)", perplexity_text(s->least, a),
-			 perplexity_text(s->greatest, b));
+		snprintf(sheet_line(c), SHEET_TEXT, "(%s - %s)", level_text(bytes, log(s->least), a),
+			 level_text(bytes, log(s->greatest), b));
 		return;
 	}
-	snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s]", perplexity_text(fmax(exp(s->nll.low), s->floor), a),
-		 perplexity_text(exp(s->nll.high), b));
+	snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s]", level_text(bytes, fmax(s->nll.low, log(s->floor)), a),
+		 level_text(bytes, s->nll.high, b));
 	snprintf(sheet_line(c), SHEET_TEXT, "[%s - %s %%]", accuracy_text(logistic(s->logit.low), a),
 		 accuracy_text(logistic(s->logit.high), b));
 }
 
 /* The evaluation's error where it matters and shows, and seeds that are missing. */
-static void add_remarks(const struct summary *s, struct sheet_cell *c)
+static void add_remarks(const struct summary *s, bool bytes, struct sheet_cell *c)
 {
 	char noise[64] = "", seeds[48] = "";
-	double error = s->perplexity * s->nll_se;
+	double error = bytes ? s->nll_se / M_LN2 : s->perplexity * s->nll_se;
 	if (s->noisy && error >= 0.005)
 		snprintf(noise, sizeof noise, error < 9.95 ? "+-%.2g eval" : "+-%.0f eval", error);
 	if (s->done < s->seeds)
@@ -74,17 +80,19 @@ static void add_remarks(const struct summary *s, struct sheet_cell *c)
 		snprintf(sheet_line(c), SHEET_TEXT, "%.30s%s%.28s", noise, *noise && *seeds ? ", " : "", seeds);
 }
 
-static void found_cell(const struct summary *s, bool warn, double V, struct sheet_cell *c)
+static void found_cell(const struct summary *s, bool warn, const struct method *task, struct sheet_cell *c)
 {
 	char a[SHORT_TEXT], b[SHORT_TEXT];
-	snprintf(c->line[0], SHEET_TEXT, "%s%s / %s", warn ? "!" : "", perplexity_text(s->perplexity, a),
+	bool bytes = task_of(task)->bytes;
+	double V = task_of(task)->vocabulary(task);
+	snprintf(c->line[0], SHEET_TEXT, "%s%s / %s", warn ? "!" : "", level_text(bytes, s->nll.mean, a),
 		 accuracy_text(s->accuracy, b));
 	c->heat = (s->nll.mean - log(s->floor)) / log(V);
-	add_range(s, c);
-	add_remarks(s, c);
+	add_range(s, bytes, c);
+	add_remarks(s, bytes, c);
 }
 
-static void fill_cell(const struct summary *s, bool warn, double V, struct sheet_cell *c)
+static void fill_cell(const struct summary *s, bool warn, const struct method *task, struct sheet_cell *c)
 {
 	static const char *const word[] = {
 		[SUMMARY_EMPTY] = "n/a",
@@ -93,7 +101,7 @@ static void fill_cell(const struct summary *s, bool warn, double V, struct sheet
 		[SUMMARY_DIVERGED] = "diverged",
 	};
 	if (s->state == SUMMARY_FOUND)
-		found_cell(s, warn, V, c);
+		found_cell(s, warn, task, c);
 	else
 		snprintf(c->line[0], SHEET_TEXT, "%s", word[s->state]);
 }
@@ -106,14 +114,13 @@ static bool headline(const struct cell *c, const char *group)
 static void add_contender(const struct results *r, const struct contender *who, const char *group, struct sheet *sheet)
 {
 	const struct cell *c = &r->grid->cell[results_first(r, who->cells)];
-	const struct task *task = task_of(&c->config.data.task);
 	struct sheet_row *row = sheet_add(sheet, table_label(r, who->cells, who->scaling));
 	for (int i = 0; i < arrlen(r->grid->multiple); i++) {
 		double multiple = r->grid->multiple[i];
 		struct summary s = results_summary(r, who->cells, who->scaling, multiple, group);
 		bool warn = headline(c, group) && !who->reference && multiple == 1 &&
 			    s.perplexity > FLOOR_REACHED * s.floor;
-		fill_cell(&s, warn, task->vocabulary(&c->config.data.task), &row->cell[i]);
+		fill_cell(&s, warn, &c->config.data.task, &row->cell[i]);
 	}
 }
 
@@ -182,6 +189,7 @@ static struct sheet_row *baseline_row(struct sheet *sheet, int first, const char
 static struct err add_baselines(const struct results *r, int cells, const char *group, bool again, struct sheet *sheet)
 {
 	const struct cell *c = &r->grid->cell[results_first(r, cells)];
+	bool bytes = task_of(&c->config.data.task)->bytes;
 	struct baseline *found;
 	char where[96] = "";
 	int first = (int)arrlen(sheet->row);
@@ -195,7 +203,7 @@ static struct err add_baselines(const struct results *r, int cells, const char *
 		for (int j = 0; j < arrlen(r->grid->multiple); j++)
 			if (r->grid->multiple[j] == found[i].multiple)
 				snprintf(row->cell[j].line[0], SHEET_TEXT, "%s / %s",
-					 perplexity_text(found[i].reference.perplexity, a),
+					 level_text(bytes, log(found[i].reference.perplexity), a),
 					 accuracy_text(found[i].reference.accuracy, p));
 	}
 	arrfree(found);
@@ -264,15 +272,25 @@ const char *table_title(const struct results *r, const char *what)
 	return kept;
 }
 
+static bool of_bytes(const struct results *r, const char *group)
+{
+	for (int i = 0; i < arrlen(r->grid->cell); i++)
+		if (task_of(&r->grid->cell[i].config.data.task)->bytes && results_has_group(&r->grid->cell[i], group))
+			return true;
+	return false;
+}
+
 struct err table_sheet(const struct results *r, const char *group, struct sheet *out)
 {
 	char what[200];
 	struct contender *who = contenders(r);
 	int seeds = most_seeds(r);
-	snprintf(what, sizeof what, "%s: perplexity / accuracy in %%%s", group,
+	bool bytes = of_bytes(r, group);
+	snprintf(what, sizeof what, "%s: %s / accuracy in %%%s", group, bytes ? "bits per byte" : "perplexity",
 		 seeds >= INTERVAL_SEEDS ? "; [95 % t interval over seeds of each]"
-		 : seeds > 1             ? "; (least - greatest perplexity over seeds)"
-					 : "");
+		 : seeds < 2             ? ""
+		 : bytes		 ? "; (least - greatest bits over seeds)"
+					 : "; (least - greatest perplexity over seeds)");
 	*out = (struct sheet){ .title = table_title(r, what) };
 	table_columns(r, out);
 	for (int i = 0; i < arrlen(who); i++) {

@@ -11,7 +11,7 @@
 const char **table_groups(const struct results *r);
 
 /* One group's table, a row per method (encoding, scaling, whatever the axes vary) and a column per multiple: perplexity
- * / accuracy in %; beneath them, over several seeds, the least and greatest perplexity, or from INTERVAL_SEEDS on its
+ * (of bytes of text: bits per byte) / accuracy in %; beneath them, over several seeds, the least and greatest perplexity, or from INTERVAL_SEEDS on its
  * 95 % t interval (of the mean NLL, exponentiated, cut at the floor) and that of the accuracy (on the logit scale); the
  * error of the evaluation where it exceeds half the spread of the seeds; "k of n seeds" where some are missing. Then
  * the reference rows: scaling window, and the task's baselines. Marks: `!` above 1.1 times the floor at 1x, `*` not to

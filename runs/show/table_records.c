@@ -36,6 +36,12 @@ static double there(bool found, double value)
 	return found ? value : NAN;
 }
 
+/* Of text alone. */
+static void add_bits(const struct cell *c, double nll, struct records *to)
+{
+	record_number(to, "bits_per_byte", there(task_of(&c->config.data.task)->bytes, nll / M_LN2));
+}
+
 static void add_summary(const struct summary *s, bool best, struct records *to)
 {
 	bool found = s->state == SUMMARY_FOUND, interval = found && s->done >= INTERVAL_SEEDS;
@@ -107,6 +113,7 @@ static void add_place(const struct results *r, const struct contender *who, doub
 		record_number(to, "multiple", multiple);
 		record_integer(to, "length", s.length);
 		add_summary(&s, best[i], to);
+		add_bits(cell_of(r, &who[i]), there(s.state == SUMMARY_FOUND, s.nll.mean), to);
 		if (against)
 			add_paired(r, &who[i], multiple, group, against, to);
 	}
@@ -131,6 +138,7 @@ static struct err add_baselines(const struct results *r, int cells, const char *
 		record_number(to, "perplexity", found[i].reference.perplexity);
 		record_number(to, "accuracy", found[i].reference.accuracy);
 		record_number(to, "nll", log(found[i].reference.perplexity));
+		add_bits(c, log(found[i].reference.perplexity), to);
 		record_integer(to, "sequences", c->config.eval.sequences);
 	}
 	arrfree(found);
@@ -202,6 +210,7 @@ static void add_seed(const struct results *r, const struct contender *who, int c
 	record_number(to, "perplexity", there(scored, row->cell.perplexity));
 	record_number(to, "accuracy", there(scored, row->cell.accuracy));
 	record_number(to, "exact", there(scored, row->cell.exact));
+	add_bits(cell_of(r, who), there(scored, row->cell.nll), to);
 }
 
 void table_seeds(const struct results *r, struct records *out)
