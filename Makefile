@@ -60,7 +60,7 @@ C_model := $(wildcard model/*.c model/position/*.c)
 C_data  := $(wildcard data/*.c)
 C_train := $(wildcard train/*.c)
 C_eval  := $(wildcard eval/*.c)
-C_runs  := $(filter-out runs/main.c,$(wildcard runs/*.c $(patsubst %,runs/%/*.c,bench claims command completion run study show)))
+C_runs  := $(filter-out runs/main.c,$(wildcard runs/*.c $(patsubst %,runs/%/*.c,bench claims command completion plot report run study show)))
 SEES_base  = base
 SEES_data  = data base
 SEES_model = model base
@@ -221,16 +221,17 @@ endef
 # Package names, by what `deps` looks for.
 PACKAGES_apt    = compiler=gcc,libc6-dev sanitizers=gcc openmp=libomp-dev pkg-config=pkg-config \
 	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev \
+	gnuplot=gnuplot-nox \
 	valgrind=valgrind,libc6-dbg clang=clang clang-tidy=clang-tidy cppcheck=cppcheck archer=libomp-dev
 PACKAGES_dnf    = compiler=gcc,glibc-devel sanitizers=libasan,libubsan openmp=libgomp,libomp-devel \
 	pkg-config=pkgconf-pkg-config openblas=openblas-devel stb=stb_ds-devel jansson=jansson-devel \
-	libxxhash=xxhash-devel cmocka=libcmocka-devel \
+	libxxhash=xxhash-devel cmocka=libcmocka-devel gnuplot=gnuplot \
 	valgrind=valgrind clang=clang clang-tidy=clang-tools-extra cppcheck=cppcheck archer=libomp-devel,compiler-rt
 PACKAGES_pacman = compiler=gcc sanitizers=gcc openmp=openmp pkg-config=pkgconf openblas=openblas stb=stb \
-	jansson=jansson libxxhash=xxhash cmocka=cmocka \
+	jansson=jansson libxxhash=xxhash cmocka=cmocka gnuplot=gnuplot \
 	valgrind=valgrind clang=clang clang-tidy=clang cppcheck=cppcheck archer=openmp,compiler-rt
 PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka \
-	cppcheck=cppcheck
+	gnuplot=gnuplot cppcheck=cppcheck
 
 define GET
 $(FIND)
@@ -247,6 +248,7 @@ look() {
 		pkg --exists $$library || missing="$$missing $$library"
 	done
 	find_stb || missing="$$missing stb"
+	command -v gnuplot >/dev/null || missing="$$missing gnuplot"
 	[ -z '$(CHECK)' ] || missing="$$missing$$(missing_checkers)"
 }
 look
@@ -284,6 +286,11 @@ esac </dev/null
 hash -r
 look
 case "$$missing" in
+*' gnuplot'*)
+	echo 'deps: no gnuplot to be had: studies come without pictures'
+	missing=$$(echo "$$missing" | sed 's/ gnuplot//') ;;
+esac
+case "$$missing" in
 '') ;;
 ' openmp') echo 'deps: no OpenMP to be had: the programs will run on one thread' ;;
 *)
@@ -317,6 +324,8 @@ for checker in $$CHECKERS; do
 	row $$checker "$${version:-missing (make check needs it)}"
 done
 find_archer && row archer "$$archer" || row archer 'missing (make check needs it)'
+version=$$(gnuplot --version 2>/dev/null | sed 's/^gnuplot //') && [ "$$version" ] && row gnuplot "$$version" ||
+	row gnuplot 'missing (pictures need it)'
 find_stb && row stb_ds.h "$${stb:-on the common paths}" || row stb_ds.h MISSING
 row commit "$$(cat build/commit 2>/dev/null || echo 'unknown before the first build')"
 [ ! -f build/release/flags ] || row flags "$$(cat build/release/flags)"

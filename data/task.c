@@ -1,12 +1,17 @@
 #include "data/task.h"
 
 /* Adding a task: its file, and its line here. */
-#define TASKS(_)  \
-	_(recall) \
-	_(copy)   \
-	_(text)   \
-	_(tokens) \
-	_(mqar)   \
+#define TASKS(_)     \
+	_(recall)    \
+	_(copy)      \
+	_(induction) \
+	_(needle)    \
+	_(reverse)   \
+	_(sort)      \
+	_(addition)  \
+	_(text)      \
+	_(tokens)    \
+	_(mqar)      \
 	_(posgen)
 
 #define DECLARE(name) extern const struct task task_##name;

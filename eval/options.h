@@ -1,7 +1,7 @@
 #ifndef ROPEWALK_EVAL_OPTIONS_H
 #define ROPEWALK_EVAL_OPTIONS_H
 
-#include "model/base/option.h"
+#include "eval/protocol.h"
 
 struct eval_options {
 #include "model/base/option_fields.h"

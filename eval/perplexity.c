@@ -1,41 +1,31 @@
 #include "eval/perplexity.h"
 
-#include "data/batch.h"
+#include "eval/by_position.h"
 #include "eval/decoding.h"
+#include "eval/recall_grid.h"
 #include "eval/tally.h"
+#include "eval/windows.h"
 #include "model/base/threads.h"
 #include "model/positions.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Sequences go through the model in lots of about this many tokens: enough to fill the matrix products, and memory
- * grows with the length alone. */
-enum { LOT_TOKENS = 16384 };
-
 struct evaluation {
 	const struct eval_request *request;
 	const struct method *method; /* the task */
-	int lot;                     /* sequences in each; the last may be smaller */
-	struct batch batch;
+	struct cut cut;
+	struct windows windows;
 	struct transformer *transformer; /* one of these; the other is NULL */
 	struct decoding *decoding;
-	struct outcome outcome;      /* of this lot */
+	struct outcome outcome;      /* of the windows at hand */
 	struct arena memory;
-	double *p;                   /* [lot][length] */
-	double *positions;           /* [lot][length] where they are drawn */
-	struct baseline_tally *baseline; /* [lot][references] of this lot */
+	double *p;                   /* [windows at once][length], as is */
+	double *positions;           /* this, where they are drawn */
+	struct baseline_tally *baseline; /* [windows at once][references] */
 	struct baseline_tally sum[EVAL_REFERENCES];
 	struct eval_result *result;
 };
-
-/* Lots of even size: as few as LOT_TOKENS allows, and then as small as that number allows. */
-static int lot_size(int sequences, int length)
-{
-	int most = length < LOT_TOKENS ? LOT_TOKENS / length : 1;
-	int lots = (sequences - 1) / most + 1;
-	return (sequences - 1) / lots + 1;
-}
 
 static struct numbering numbering_of(const struct eval_request *r)
 {
@@ -49,13 +39,25 @@ static struct transformer_request request_of(const struct eval_request *r, int l
 	struct numbering n = numbering_of(r);
 	return (struct transformer_request){ .model = r->model, .B = lot, .T = r->length,
 					     .positions = positions_move(&n) ? NULL : fixed,
-					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs };
+					     .each = positions_each(&n), .scaling = r->scaling, .pairs = r->pairs,
+					     .probe = r->watch ? r->watch->probe : NULL };
+}
+
+static struct cut cut_of(const struct eval_request *r)
+{
+	return protocol_cut(r->protocol, r->length);
+}
+
+int eval_lot(const struct eval_request *r)
+{
+	struct cut cut = cut_of(r);
+	return windows_most(&cut, r->sequences);
 }
 
 static struct batch_source source_of(const struct eval_request *r)
 {
 	return (struct batch_source){ .task = &r->data->task, .train_length = (int)r->model->options.train_length,
-				      .length = r->length, .seed = r->eval_seed,
+				      .length = cut_of(r).span, .seed = r->eval_seed,
 				      .stream = r->tune ? STREAM_TUNE : STREAM_REPORT };
 }
 
@@ -83,34 +85,46 @@ struct err eval_fits(int length, size_t work, int sequences, size_t results)
 			 memory_text(work, need), memory_available_text(have));
 }
 
-static int count_references(const struct task *task)
+/* What they are defined for: sequences as the task makes them. */
+static int count_references(const struct eval_request *r)
 {
+	const struct task *task = task_of(&r->data->task);
 	int count = 0;
-	while (task->references && task->references[count].name)
+	while (!protocol_cuts(r->protocol, r->length) && task->references && task->references[count].name)
 		count++;
 	BUG_IF(count > EVAL_REFERENCES, "%s: more than %d references", task->entry.name, EVAL_REFERENCES);
 	return count;
 }
 
-static void place(struct arena *a, struct evaluation *e)
+static void place(struct arena *a, int most, const struct eval_request *r, struct evaluation *e)
 {
-	e->p = ARENA_TAKE(a, double, (size_t)e->lot * (size_t)e->request->length);
-	struct numbering n = numbering_of(e->request);
-	size_t tokens = (size_t)e->lot * (size_t)e->request->length;
+	struct numbering n = numbering_of(r);
+	size_t tokens = (size_t)most * (size_t)r->length;
+	e->p = ARENA_TAKE(a, double, count_references(r) ? tokens : 0);
 	e->positions = ARENA_TAKE(a, double, positions_move(&n) ? tokens : 0);
-	e->baseline = ARENA_TAKE(a, struct baseline_tally, (size_t)e->lot * EVAL_REFERENCES);
+	e->baseline = ARENA_TAKE(a, struct baseline_tally, (size_t)most * EVAL_REFERENCES);
+}
+
+static size_t measure_bytes(const struct eval_request *r)
+{
+	struct arena all = { 0 };
+	arena_take(&all, by_position_bytes(task_of(&r->data->task), r->length), 1);
+	arena_take(&all, recall_grid_bytes(r->length), 1);
+	return r->measures ? all.used : 0;
 }
 
 /* Counts what an evaluation with a workspace of `transformer` bytes holds. */
 static struct err check_bytes(const struct eval_request *r, size_t transformer)
 {
-	struct evaluation e = { .request = r, .lot = lot_size(r->sequences, r->length) };
+	struct evaluation ignored;
+	struct cut cut = cut_of(r);
 	struct arena work = { 0 };
-	const char *ignored[EVAL_GROUPS];
-	size_t groups = (size_t)eval_group_names(task_of(&r->data->task), ignored);
-	place(&work, &e);
+	const char *names[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&r->data->task), names);
+	place(&work, windows_most(&cut, r->sequences), r, &ignored);
 	arena_take(&work, transformer, 1);
-	arena_take(&work, batch_bytes(e.lot, r->length), 1);
+	arena_take(&work, windows_bytes(&cut, r->sequences), 1);
+	arena_take(&work, measure_bytes(r), 1);
 	arena_take(&work, r->model->value ? 0 : r->model->layout.size, sizeof(real));
 	return eval_fits(r->length, work.used, r->sequences,
 			 (size_t)r->sequences * groups * sizeof(struct eval_tally));
@@ -119,7 +133,8 @@ static struct err check_bytes(const struct eval_request *r, size_t transformer)
 /* Of the workspace of a lot, whose request it checks. */
 static struct err workspace_bytes(const struct eval_request *r, const double *positions, size_t *bytes)
 {
-	int lot = lot_size(r->sequences, r->length);
+	struct cut cut = cut_of(r);
+	int lot = windows_most(&cut, r->sequences);
 	struct transformer_request request = request_of(r, lot, positions);
 	return decoding_wanted(r) ? decoding_bytes(r, lot, positions, bytes) : transformer_bytes(&request, bytes);
 }
@@ -143,11 +158,21 @@ static struct err check_positions(const struct eval_request *r)
 	TRY(positions_check(&n, r->length));
 	if (!positions_move(&n))
 		return OK;
+	if (protocol_cuts(r->protocol, r->length))
+		return err_usage("Give --protocol=all or half.",
+				 "protocol: %s: windows of a document begin at position 0, and here positions are "
+				 "the sequence's own", r->protocol->entry->name);
 	if (r->kv != EVAL_KV_OFF)
 		return err_usage("Leave --kv out.",
 				 "kv: sequences at positions of their own are not decoded side by side");
 	TRY(scaling_check(r->scaling, &r->model->options, positions_reach(&n, r->length)));
 	return positions_check_scaling(&n, r->scaling, r->length);
+}
+
+/* Those of whole sequences; windows of longer ones are numbered from 0 on. */
+static const double *fixed_positions(const struct eval_request *r, const struct batch *documents)
+{
+	return protocol_cuts(r->protocol, r->length) ? NULL : documents->positions;
 }
 
 struct err eval_check(const struct eval_request *request)
@@ -160,9 +185,22 @@ struct err eval_check(const struct eval_request *request)
 	TRY(eval_check_size(request));
 	struct err e = batch_open(&source, 1, &first);
 	if (!e.code)
-		e = check_lot(request, first.positions);
+		e = check_lot(request, fixed_positions(request, &first));
 	batch_close(&first);
 	return e;
+}
+
+static struct err measures_open(const struct eval_request *r, struct eval_result *out)
+{
+	const struct task *task = task_of(&r->data->task);
+	if (!r->measures)
+		return OK;
+	out->by_position = calloc(1, sizeof *out->by_position);
+	out->recall_grid = calloc(1, sizeof *out->recall_grid);
+	BUG_IF(!out->by_position || !out->recall_grid, "no memory for two measures");
+	TRY(by_position_open(task, r->length, out->by_position));
+	return recall_grid_open(r->length, (int)r->model->options.train_length, protocol_cuts(r->protocol, r->length),
+				out->recall_grid);
 }
 
 static struct err result_open(const struct eval_request *r, struct eval_result *out)
@@ -170,79 +208,109 @@ static struct err result_open(const struct eval_request *r, struct eval_result *
 	const struct task *task = task_of(&r->data->task);
 	out->groups = eval_group_names(task, out->group);
 	out->sequences = r->sequences;
-	out->references = count_references(task);
+	out->references = count_references(r);
 	out->tally = calloc((size_t)r->sequences * (size_t)out->groups, sizeof *out->tally);
 	if (!out->tally) /* NOLINT(-Wanalyzer-malloc-leak): `out` holds nothing before */
 		return err_failed("Choose fewer --sequences.", "no memory for the results of %d sequences",
 				  r->sequences);
-	return OK;
+	return measures_open(r, out);
+}
+
+static void find_factor(const struct eval_request *r, const struct batch *documents, struct eval_result *out)
+{
+	struct numbering numbering = numbering_of(r);
+	const double *fixed = fixed_positions(r, documents);
+	out->reach = positions_move(&numbering) ? positions_reach(&numbering, r->length)
+		     : fixed                    ? fixed[r->length - 1] + 1
+						: r->length;
+	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, out->reach);
+	out->factor = scaling_factor(&scaling);
 }
 
 static struct err evaluation_open(struct evaluation *e)
 {
 	const struct eval_request *r = e->request;
 	BUG_IF(r->sequences < 1, "an evaluation of %d sequences", r->sequences);
-	BUG_IF(r->pairs && decoding_wanted(r), "pairs set apart for token by token");
+	BUG_IF((r->pairs || r->watch) && decoding_wanted(r), "pairs set apart, or watched, token by token");
+	BUG_IF(r->watch && !e->cut.whole, "windows of documents watched");
 	TRY(eval_check_vocabulary(r));
 	struct batch_source source = source_of(r);
-	TRY(batch_open(&source, e->lot, &e->batch));
-	struct transformer_request request = request_of(r, e->lot, e->batch.positions);
+	TRY(windows_open(&source, &e->cut, r->sequences, &e->windows));
+	const double *positions = fixed_positions(r, &e->windows.batch);
+	struct transformer_request request = request_of(r, e->windows.most, positions);
 	if (decoding_wanted(r))
-		TRY(decoding_open(r, e->lot, e->batch.positions, &e->decoding));
+		TRY(decoding_open(r, e->windows.most, positions, &e->decoding));
 	else
 		TRY(transformer_open(&request, &e->transformer));
 	struct arena measure = { 0 };
-	place(&measure, e);
+	place(&measure, e->windows.most, r, e);
 	TRY(arena_reserve(&e->memory, measure.used, "an evaluation"));
-	place(&e->memory, e);
-	TRY(result_open(r, e->result));
-	struct numbering numbering = numbering_of(r);
-	e->result->reach = positions_move(&numbering) ? positions_reach(&numbering, r->length)
-						      : e->batch.positions[r->length - 1] + 1;
-	struct scaling_request scaling = scaling_request(r->scaling, &r->model->options, e->result->reach);
-	e->result->factor = scaling_factor(&scaling);
-	return OK;
+	place(&e->memory, e->windows.most, r, e);
+	find_factor(r, &e->windows.batch, e->result);
+	return result_open(r, e->result);
 }
 
 static void evaluation_close(struct evaluation *e)
 {
 	transformer_close(e->transformer);
 	decoding_close(e->decoding);
-	batch_close(&e->batch);
+	windows_close(&e->windows);
 	arena_free(&e->memory);
 }
 
+/* Documents of which some windows are at hand. */
 struct lot {
 	struct evaluation *evaluation;
-	int first;
+	int first;    /* number of the lot's first document */
+	int at_hand;  /* number in the lot of the first at hand */
 };
 
-static void score_sequence(int index, int thread, void *data)
+/* The windows at hand of one document, in order. */
+static void score_document(int index, int thread, void *data)
 {
 	(void)thread;
 	const struct lot *lot = data;
 	struct evaluation *e = lot->evaluation;
-	const struct task *task = task_of(e->method);
-	int T = e->request->length;
-	size_t at = (size_t)index * (size_t)T, row = (size_t)(lot->first + index) * (size_t)e->result->groups;
-	struct sequence s = batch_sequence(&e->batch, index);
-	tally_sequence(task, &s, T, (int)e->request->model->options.train_length, e->outcome.nll + at,
-		       e->outcome.best + at, &e->result->tally[row]);
-	for (int i = 0; i < e->result->references; i++)
-		e->baseline[index * EVAL_REFERENCES + i] =
-			tally_baseline(e->method, &task->references[i], &s,
-				       (int)e->request->model->options.train_length, T, e->p + at);
+	const struct windows *w = &e->windows;
+	int T = e->request->length, train_length = (int)e->request->model->options.train_length;
+	int document = lot->at_hand + index, begin = document * w->cut.windows - w->first;
+	size_t row = (size_t)(lot->first + document) * (size_t)e->result->groups;
+	for (int i = begin > 0 ? begin : 0; i < w->count && windows_document(w, i) == document; i++) {
+		struct sequence s = windows_at(w, i);
+		size_t at = (size_t)i * (size_t)T;
+		tally_sequence(task_of(e->method), &s, T, train_length, e->outcome.nll + at, e->outcome.best + at,
+			       &e->result->tally[row]);
+		for (int j = 0; j < e->result->references; j++)
+			e->baseline[i * EVAL_REFERENCES + j] =
+				tally_baseline(e->method, &task_of(e->method)->references[j], &s, train_length, T,
+					       e->p + at);
+	}
 }
 
-static void add_baselines(struct evaluation *e, int count)
+static void add_baselines(struct evaluation *e)
 {
-	for (int index = 0; index < count; index++) {
+	for (int index = 0; index < e->windows.count; index++) {
 		for (int i = 0; i < e->result->references; i++) {
 			const struct baseline_tally *one = &e->baseline[index * EVAL_REFERENCES + i];
 			e->sum[i].scored += one->scored;
 			e->sum[i].nll_sum += one->nll_sum;
 			e->sum[i].p_sum += one->p_sum;
 		}
+	}
+}
+
+/* On one thread, so that sums over documents are in their order. */
+static void add_measures(struct evaluation *e)
+{
+	const struct windows *w = &e->windows;
+	int train_length = (int)e->request->model->options.train_length;
+	for (int i = 0; i < w->count && e->request->measures; i++) {
+		struct sequence s = windows_at(w, i);
+		size_t at = (size_t)i * (size_t)e->request->length;
+		by_position_add(e->result->by_position, &s, train_length, e->outcome.nll + at, e->outcome.best + at);
+		recall_grid_add(e->result->recall_grid, &s, e->outcome.nll + at, e->outcome.best + at);
+		if ((w->first + i + 1) % w->cut.windows == 0)
+			by_position_end(e->result->by_position);
 	}
 }
 
@@ -254,15 +322,16 @@ static struct err move(struct evaluation *e, int first)
 	if (!positions_move(&n))
 		return OK;
 	if (n.placed)
-		return transformer_move(e->transformer, e->batch.position);
-	positions_draw(&n, r->eval_seed, (uint64_t)first, e->lot, r->length, e->positions);
+		return transformer_move(e->transformer, e->windows.batch.position);
+	positions_draw(&n, r->eval_seed, (uint64_t)first, e->windows.most, r->length, e->positions);
 	return transformer_move(e->transformer, e->positions);
 }
 
-/* Of the evaluation, from that of the lot at work. */
+/* Of the evaluation, from that of the windows at work. */
 struct lot_progress {
 	const struct evaluation *evaluation;
-	int first, count;
+	int64_t first; /* window of the evaluation */
+	int count;
 	eval_progress *progress;
 	void *data;
 };
@@ -272,21 +341,49 @@ static struct err lot_progress(void *data, double share)
 	const struct lot_progress *p = data;
 	const struct eval_request *r = p->evaluation->request;
 	double done = ((double)p->first + share * p->count) * r->length;
-	return p->progress ? p->progress(p->data, llround(done), (int64_t)r->sequences * r->length) : OK;
+	int64_t total = (int64_t)r->sequences * p->evaluation->cut.windows * r->length;
+	return p->progress ? p->progress(p->data, llround(done), total) : OK;
 }
 
-static struct err run_lot(struct evaluation *e, struct lot_progress p)
+/* The windows at hand, of the lot whose first document has this number. */
+static struct err run_windows(struct evaluation *e, int first, struct lot_progress p)
 {
-	batch_make(&e->batch, (uint64_t)p.first, p.count);
-	TRY(move(e, p.first));
+	const struct eval_watch *watch = e->request->watch;
+	struct windows *w = &e->windows;
+	p.first = (int64_t)first * w->cut.windows + w->first;
+	p.count = w->count;
+	if (watch)
+		watch->enter(watch->data, &w->batch, w->count);
 	if (e->decoding)
-		TRY(decoding_run(e->decoding, e->batch.token, e->batch.target, lot_progress, &p, &e->outcome));
+		TRY(decoding_run(e->decoding, w->token, w->target, lot_progress, &p, &e->outcome));
 	else
-		e->outcome = transformer_forward(e->transformer, e->batch.token, e->batch.target, NULL);
-	struct lot lot = { e, p.first };
-	threads_each(p.count, score_sequence, &lot);
-	add_baselines(e, p.count);
+		e->outcome = transformer_forward(e->transformer, w->token, w->target, NULL);
+	if (watch)
+		watch->leave(watch->data, w->count);
+	struct lot lot = { e, first, windows_document(w, 0) };
+	threads_each(windows_document(w, w->count - 1) - lot.at_hand + 1, score_document, &lot);
+	add_baselines(e);
+	add_measures(e);
 	return lot_progress(&p, 1);
+}
+
+static struct err run_lot(struct evaluation *e, int first, int count, struct lot_progress p)
+{
+	struct windows *w = &e->windows;
+	windows_make(w, (uint64_t)first, count);
+	TRY(move(e, first));
+	for (int at = 0; at < count * w->cut.windows; at += w->most) {
+		windows_take(w, at, count * w->cut.windows);
+		TRY(run_windows(e, first, p));
+	}
+	return OK;
+}
+
+/* What is known of whole sequences holds for none of their windows. */
+static void forget_floors(struct eval_result *r)
+{
+	for (int g = 0; g < r->groups; g++)
+		r->cell[g].floor = r->cell[g].scored ? NAN : 0;
 }
 
 static void finish(struct evaluation *e)
@@ -295,6 +392,8 @@ static void finish(struct evaluation *e)
 	for (int g = 0; g < r->groups; g++)
 		r->cell[g] = tally_cell(r->tally, r->sequences, r->groups, g);
 	tally_floors(e->method, e->request->length, r->cell);
+	if (protocol_cuts(e->request->protocol, e->request->length))
+		forget_floors(r);
 	for (int i = 0; i < r->references; i++) {
 		const struct task_reference *from = &task_of(e->method)->references[i];
 		const struct baseline_tally *sum = &e->sum[i];
@@ -309,12 +408,13 @@ static void finish(struct evaluation *e)
 struct err eval_run(const struct eval_request *request, eval_progress *progress, void *data, struct eval_result *out)
 {
 	*out = (struct eval_result){ 0 };
-	int S = request->sequences, lot = lot_size(S, request->length);
-	struct evaluation e = { .request = request, .method = &request->data->task, .lot = lot, .result = out };
+	int S = request->sequences;
+	struct evaluation e = { .request = request, .method = &request->data->task, .cut = cut_of(request),
+				.result = out };
 	struct err error = evaluation_open(&e);
-	for (int first = 0; !error.code && first < S; first += lot) {
-		int count = S - first < lot ? S - first : lot;
-		error = run_lot(&e, (struct lot_progress){ &e, first, count, progress, data });
+	for (int first = 0; !error.code && first < S; first += e.windows.documents) {
+		int count = S - first < e.windows.documents ? S - first : e.windows.documents;
+		error = run_lot(&e, first, count, (struct lot_progress){ &e, 0, 0, progress, data });
 	}
 	if (!error.code)
 		finish(&e);
@@ -324,6 +424,12 @@ struct err eval_run(const struct eval_request *request, eval_progress *progress,
 
 void eval_result_free(struct eval_result *r)
 {
+	if (r->by_position)
+		by_position_close(r->by_position);
+	if (r->recall_grid)
+		recall_grid_close(r->recall_grid);
+	free(r->by_position);
+	free(r->recall_grid);
 	free(r->tally);
 	*r = (struct eval_result){ 0 };
 }

@@ -5,6 +5,8 @@
 #include "eval/options.h"
 #include "model/transformer.h"
 
+struct batch;
+
 /* A trained model at one length under one scaling: NLL, perplexity, accuracy, by group. */
 
 #define EVAL_GROUPS (TASK_GROUPS + 3)
@@ -12,6 +14,14 @@
 /* The groups of a task's tables: its first ("recall"), near and far (the first divided by distance at train_length),
  * its other groups, all. Returns how many; name[i] lives forever. */
 int eval_group_names(const struct task *task, const char *name[EVAL_GROUPS]);
+
+/* Who looks on at attention: `enter` is told of each lot of `count` sequences before it is run, `leave` after it. */
+struct eval_watch {
+	const struct attention_probe *probe;
+	void (*enter)(void *data, const struct batch *lot, int count);
+	void (*leave)(void *data, int count);
+	void *data;
+};
 
 struct eval_request {
 	const struct model *model;
@@ -21,7 +31,10 @@ struct eval_request {
 	uint64_t eval_seed;
 	bool tune; /* sequences of stream `tune`, to choose an option by, instead of `report` */
 	int kv;    /* EVAL_KV_..: token by token with such a cache (model/decode.h) */
+	const struct method *protocol; /* settled (eval/protocol.h); NULL: all */
+	bool measures; /* also by_position and recall_grid */
 	const struct pair_sets *pairs; /* how each head's pairs turn; NULL: as the scaling says. Not with kv */
+	const struct eval_watch *watch; /* NULL: none. Not with kv */
 };
 
 /* One group of one sequence. */
@@ -36,7 +49,7 @@ struct eval_cell {
 	double nll;        /* nats a scored token: sum over sequences / scored */
 	double nll_se;     /* sqrt(n/(n-1) sum over sequences (nll_sum - nll scored)^2) / scored; 0 for one sequence */
 	double perplexity; /* exp(nll) */
-	double floor;      /* of the best possible predictor */
+	double floor;      /* of the best possible predictor; NaN: not known, as where windows are cut */
 	double accuracy;   /* share of scored tokens whose target is the likeliest token */
 	double exact;      /* share of the sequences (those that have any of the group) with every target right */
 };
@@ -58,8 +71,10 @@ struct eval_result {
 	struct eval_tally *tally; /* [sequences][groups] */
 	double reach;             /* largest position + 1, or how large it may be where they are drawn */
 	double factor;            /* scaling_factor in force */
-	int references;
+	int references;           /* none where windows are cut from longer documents */
 	struct eval_reference reference[EVAL_REFERENCES];
+	struct by_position *by_position; /* NULL unless asked for */
+	struct recall_grid *recall_grid;
 };
 
 /* multiples text ("1,2,1.5") to lengths; each multiple times train_length must be whole and the task able to make it.
@@ -69,6 +84,9 @@ struct err eval_lengths(const char *multiples, int train_length, const struct da
 
 /* scaling text ("none,ntk(factor=8)") to methods, duplicates refused. free() the array. */
 struct err eval_scalings(const char *text, struct method **method, int *count);
+
+/* How many sequences a lot has. */
+int eval_lot(const struct eval_request *request);
 
 /* Can this request run (scaling against encoding, length against the encoding's reach, memory)? */
 struct err eval_check(const struct eval_request *request);

@@ -1,7 +1,6 @@
 #include "eval/tally.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The tables' groups: the task's first, that divided by distance, the task's others, all. */
 enum { FIRST, NEAR, FAR, OTHERS };
@@ -34,26 +33,25 @@ int eval_group_names(const struct task *task, const char *name[EVAL_GROUPS])
 	return all_of(task) + 1;
 }
 
-static void tally_token(struct eval_tally *tally, double nll, bool correct)
+int tally_groups(const struct task *task, const struct sequence *s, int t, int train_length, int group[TALLY_GROUPS])
 {
-	tally->scored++;
-	tally->correct += correct;
-	tally->nll_sum += nll;
+	if (s->target[t] < 0)
+		return 0;
+	group[0] = table_group(s->group[t]);
+	group[1] = all_of(task);
+	if (s->group[t] != 0)
+		return 2;
+	group[2] = s->distance[t] < train_length ? NEAR : FAR;
+	return 3;
 }
 
 void tally_sequence(const struct task *task, const struct sequence *s, int T, int train_length, const double *nll,
 		    const int32_t *best, struct eval_tally *tally)
 {
-	int all = all_of(task);
-	memset(tally, 0, (size_t)(all + 1) * sizeof *tally);
 	for (int t = 0; t < T; t++) {
-		if (s->target[t] < 0)
-			continue;
-		bool correct = best[t] == s->target[t];
-		tally_token(&tally[table_group(s->group[t])], nll[t], correct);
-		tally_token(&tally[all], nll[t], correct);
-		if (s->group[t] == 0)
-			tally_token(&tally[s->distance[t] < train_length ? NEAR : FAR], nll[t], correct);
+		int group[TALLY_GROUPS], count = tally_groups(task, s, t, train_length, group);
+		for (int i = 0; i < count; i++)
+			tally_token(&tally[group[i]], nll[t], best[t] == s->target[t]);
 	}
 }
 

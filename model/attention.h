@@ -30,6 +30,28 @@ struct attention *attention_place(const struct attention_request *request, struc
 /* To be called when the zones have changed: their positions or frequencies, not their intervals. */
 void attention_moved(struct attention *a);
 
+/* The most queries that are at work together. */
+#define QUERY_BLOCK 96
+
+/* What a probe is shown: some queries of one head against some keys. */
+struct attention_look {
+	int layer, index, thread; /* head `index` = b H + h, by which thread */
+	int rows;                 /* of one block of queries, */
+	const int *query;         /* [rows] rising: which tokens of the sequence */
+	const struct tile *tile;  /* row r sees columns low[r] .. high[r] - 1 of it; q and k are rotated */
+	int key;                  /* the token of its first column */
+	const real *logits;       /* [rows][TILE_STRIDE] final ones; -inf where the encoding masks a key */
+};
+
+/* Looks on in a forward pass and changes nothing. A block of queries is shown tile by tile, then `finish` is called,
+ * with `tile` and `logits` NULL; all by one thread, but several heads at once. Rows that are not wanted may be left
+ * out. */
+struct attention_probe {
+	void (*look)(void *data, const struct attention_look *at);
+	void (*finish)(void *data, const struct attention_look *at);
+	void *data;
+};
+
 /* One layer's arrays. N = B T. */
 struct attention_layer {
 	int index; /* 0 .. layers - 1 */
@@ -42,6 +64,7 @@ struct attention_layer {
 	real *saved;      /* [B][H][T][saved_reals] */
 	real *scores;     /* [B][H][T][T] takes the logits of the keys that are seen; NULL: they are not kept */
 	const int32_t *wanted; /* [N] negative where no one reads the output row, which may then be left out; or NULL */
+	const struct attention_probe *probe; /* or NULL */
 };
 
 /* What a backward pass takes and makes: d_output [N][C] (0 where not wanted) -> d_qkv [N][3C] and d_gate

@@ -80,6 +80,7 @@ struct attention_head attention_head(const struct attention *a, const struct att
 		.lse = l->lse + (size_t)index * T,
 		.saved = S ? l->saved + (size_t)index * T * S : NULL,
 		.scores = l->scores ? l->scores + (size_t)index * T * T : NULL,
+		.probe = l->probe, .layer = l->index, .index = index, .thread = thread,
 		.table = a->table_reals ? a->table + ((size_t)l->index * H + head) * a->table_reals : NULL,
 	};
 }

@@ -228,6 +228,21 @@ static void keep_scores(const struct attention_head *h, const struct block *b, c
 	}
 }
 
+static struct attention_look look_at(const struct attention_head *h, const struct block *b)
+{
+	return (struct attention_look){ .layer = h->layer, .index = h->index, .thread = h->thread, .rows = b->rows,
+					.query = b->index };
+}
+
+static void show(const struct attention_head *h, const struct block *b, const struct work *w)
+{
+	struct attention_look at = look_at(h, b);
+	at.tile = &w->tile;
+	at.key = w->key;
+	at.logits = h->scratch->logits;
+	h->probe->look(h->probe->data, &at);
+}
+
 static int round_up(int n)
 {
 	return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
@@ -326,6 +341,8 @@ void attention_rows(struct attention_head *h, int first, int last)
 				position->logits(a->place, &w.tile, s->logits);
 			if (h->scores)
 				keep_scores(h, &b, &w);
+			if (h->probe)
+				show(h, &b, &w);
 			running_softmax(h, &w.tile);
 			for (int r = 0; r < b.rows; r++)
 				if (s->correction[r] != (real)1)
@@ -336,6 +353,10 @@ void attention_rows(struct attention_head *h, int first, int last)
 				position->values(a->place, &w.tile, s->logits, s->accumulator);
 		}
 	finish_rows(h, &b);
+	if (h->probe) {
+		struct attention_look at = look_at(h, &b);
+		h->probe->finish(h->probe->data, &at);
+	}
 }
 
 /* delta_r = d_output_r . output_r, the part of the softmax's gradient that all columns of a row share (Dao et al. 2022,

@@ -7,7 +7,6 @@
 /* The inside of attention: one head's keys and values (attention_keys.c), and blocks of its queries against them, tile
  * by tile (attention_tile.c). Private to these and attention.c. */
 
-#define QUERY_BLOCK 96
 #define KEY_BLOCK TILE_COLUMNS
 /* Rows and columns as products take them together. */
 #define ROW_BLOCKS ((QUERY_BLOCK + PRODUCT_ROWS - 1) / PRODUCT_ROWS)
@@ -72,6 +71,8 @@ struct attention_head {
 	real *lse;                /* stride 1 */
 	real *saved;              /* stride saved_reals */
 	real *scores;             /* stride T; or NULL */
+	const struct attention_probe *probe; /* or NULL */
+	int layer, index, thread;            /* for it */
 	const real *table;
 	const real *d_output;     /* stride C */
 	real *d_q, *d_k, *d_v;    /* stride 3C */

@@ -26,6 +26,8 @@ void model_inherit(struct model *m, const struct model *from);
  * calls. */
 struct transformer;
 
+struct attention_probe;
+
 struct transformer_request {
 	const struct model *model;
 	int B, T;
@@ -34,6 +36,7 @@ struct transformer_request {
 	bool each;                    /* sequences differ in their positions */
 	const struct method *scaling; /* NULL: none */
 	const struct pair_sets *pairs; /* how each head's pairs turn; NULL: as the scaling says */
+	const struct attention_probe *probe; /* looks on at every layer's attention (attention.h); NULL: none */
 	bool gradients;               /* keeps what transformer_backward needs */
 };
 

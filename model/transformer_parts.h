@@ -158,7 +158,8 @@ static inline struct attention_layer attention_layer(const struct transformer *t
 	return (struct attention_layer){ .index = layer, .own = own_parameters(t, layer, t->model->value),
 					 .ssmax = t->model->value + t->model->layout.layer[layer].ssmax,
 					 .qkv = a->qkv, .gate = a->gate, .output = a->output, .lse = a->lse,
-					 .saved = a->saved, .wanted = last_layer(t, layer) ? t->wanted : NULL };
+					 .saved = a->saved, .wanted = last_layer(t, layer) ? t->wanted : NULL,
+					 .probe = t->request.probe };
 }
 
 /* Rows of what follows a layer's attention: all of them, in the last layer the wanted ones, gathered. */

@@ -19,7 +19,8 @@
 
 extern char **environ;
 
-const char *executable_folder(char path[PATH_MAX])
+/* Of the program itself; "" if the system does not say. */
+static void own_path(char path[PATH_MAX])
 {
 #ifdef __APPLE__
 	uint32_t size = PATH_MAX;
@@ -28,6 +29,11 @@ const char *executable_folder(char path[PATH_MAX])
 	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
 #endif
 	path[length > 0 ? length : 0] = '\0';
+}
+
+const char *executable_folder(char path[PATH_MAX])
+{
+	own_path(path);
 	char *slash = strrchr(path, '/');
 	if (slash)
 		*slash = '\0';
@@ -47,6 +53,16 @@ const char *executable_started(void)
 	return NULL;
 }
 #endif
+
+struct err executable_path(char path[PATH_MAX])
+{
+	const char *started = executable_started();
+	if (started)
+		snprintf(path, PATH_MAX, "%s", started);
+	else
+		own_path(path);
+	return *path ? OK : err_failed(NULL, "the system does not say where this program lies");
+}
 
 static struct err run(char *path, char **arguments, int *code)
 {

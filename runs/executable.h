@@ -10,6 +10,9 @@
 /* Folder of the running program, "" if the system does not say. */
 const char *executable_folder(char path[PATH_MAX]);
 
+/* Path by which the running program can be started once more: executable_started, else its own. */
+struct err executable_path(char path[PATH_MAX]);
+
 /* The path by which the system started this program; by it the program keeps its name (ps, pgrep, perf) where it starts
  * once more. NULL if the system does not say, if another file stands there by now, or if the process is that of another
  * program which carries this one: ld.so, valgrind, qemu-user. */

@@ -14,10 +14,11 @@ struct sequence {
 	const struct model *model;
 	const struct method *encoding, *scaling; /* scaling NULL: none */
 	int T, C, H, D;
-	const double *positions; /* [T] */
-	const double *distance;  /* [T][T] of a query and a key that it sees; NAN where it does not */
-	const double *query;     /* [T] the query's own position, for biases that go by it */
-	const double *scale;     /* [T] of queries */
+	double *positions; /* [T] */
+	double *distance;  /* [T][T] of a query and a key that it sees; NAN where it does not */
+	double *query;     /* [T] the query's own position, for biases that go by it */
+	double *scale;     /* [T] of queries */
+	double *kept;      /* [layers][H][T][T] takes the logits of attention; NULL: they are not kept */
 };
 
 bool reference_knows(const struct entry *e)
@@ -389,6 +390,9 @@ static void attend(const struct sequence *s, int layer, int head, const double *
 {
 	double *score = TAKE(double, s->T * s->T);
 	scores(s, layer, head, q, k, score);
+	if (s->kept)
+		memcpy(s->kept + (size_t)(layer * s->H + head) * (size_t)s->T * (size_t)s->T, score,
+		       sizeof *score * (size_t)s->T * (size_t)s->T);
 	for (int i = 0; i < s->T; i++) {
 		double *row = score + i * s->T, greatest = -INFINITY, sum = 0;
 		for (int j = 0; j <= i; j++)
@@ -452,28 +456,40 @@ static double surprise(int V, const double *logits, int32_t target)
 	return greatest + log(sum) - logits[target];
 }
 
+static void sequence_open(const struct model *m, const struct method *scaling, int T, const double *positions,
+			  struct sequence *s)
+{
+	const struct model_options *o = &m->options;
+	int L = (int)o->train_length;
+	*s = (struct sequence){ .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
+				.H = (int)o->heads, .D = (int)(o->width / o->heads), .positions = TAKE(double, T),
+				.distance = TAKE(double, T * T), .query = TAKE(double, T), .scale = TAKE(double, T) };
+	if (!reference_knows(s->encoding->entry))
+		fail_msg("the reference does not know the encoding %s", s->encoding->entry->name);
+	for (int t = 0; t < T; t++)
+		s->positions[t] = positions ? positions[t] : t;
+	for (int i = 0; i < T; i++) {
+		s->scale[i] = query_scale(s, s->positions[i]);
+		s->query[i] = reference_query_position(scaling, L, s->positions, i);
+		for (int j = 0; j <= i; j++)
+			s->distance[i * T + j] = reference_distance(scaling, L, T, s->positions, i, j);
+	}
+}
+
+static void sequence_close(struct sequence *s)
+{
+	free(s->positions);
+	free(s->distance);
+	free(s->query);
+	free(s->scale);
+}
+
 double reference_forward(const struct model *m, const struct method *scaling, int B, int T, const double *positions,
 			 const int32_t *token, const int32_t *target, double *logits, double *nll)
 {
-	const struct model_options *o = &m->options;
-	struct sequence s = { .model = m, .encoding = &o->encoding, .scaling = scaling, .T = T, .C = (int)o->width,
-			      .H = (int)o->heads, .D = (int)(o->width / o->heads) };
-	double *at = TAKE(double, T), *distance = TAKE(double, T * T), *scale = TAKE(double, T);
-	double *query = TAKE(double, T), sum = 0;
-	if (!reference_knows(s.encoding->entry))
-		fail_msg("the reference does not know the encoding %s", s.encoding->entry->name);
-	for (int t = 0; t < T; t++)
-		at[t] = positions ? positions[t] : t;
-	s.positions = at;
-	for (int i = 0; i < T; i++) {
-		scale[i] = query_scale(&s, at[i]);
-		query[i] = reference_query_position(scaling, (int)o->train_length, at, i);
-		for (int j = 0; j <= i; j++)
-			distance[i * T + j] = reference_distance(scaling, (int)o->train_length, T, at, i, j);
-	}
-	s.distance = distance;
-	s.scale = scale;
-	s.query = query;
+	struct sequence s;
+	double sum = 0;
+	sequence_open(m, scaling, T, positions, &s);
 	for (int b = 0; b < B; b++) {
 		double *row = sequence_logits(&s, token + b * T);
 		for (int t = 0; t < T; t++) {
@@ -487,9 +503,15 @@ double reference_forward(const struct model *m, const struct method *scaling, in
 			memcpy(logits + (size_t)b * T * m->V, row, sizeof *row * (size_t)T * (size_t)m->V);
 		free(row);
 	}
-	free(at);
-	free(distance);
-	free(scale);
-	free(query);
+	sequence_close(&s);
 	return sum;
+}
+
+void reference_scores(const struct model *m, const struct method *scaling, int T, const int32_t *token, double *score)
+{
+	struct sequence s;
+	sequence_open(m, scaling, T, NULL, &s);
+	s.kept = score;
+	free(sequence_logits(&s, token));
+	sequence_close(&s);
 }

@@ -15,6 +15,10 @@ bool reference_knows(const struct entry *e);
 double reference_forward(const struct model *m, const struct method *scaling, int B, int T, const double *positions,
 			 const int32_t *token, const int32_t *target, double *logits, double *nll);
 
+/* Logits of attention [layers][H][T][T] of one sequence at the positions 0 .. T - 1, -inf where a query does not see a
+ * key up to its own. */
+void reference_scores(const struct model *m, const struct method *scaling, int T, const int32_t *token, double *score);
+
 /* inv_freq [D / 2] and attention factor of a scaling for a sequence whose largest position is length - 1. */
 void reference_frequencies(const struct method *scaling, double rope_theta, int D, int train_length, double length,
 			   double *inv_freq, double *attention_factor);

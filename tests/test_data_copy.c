@@ -1,36 +1,13 @@
-#include "tests/sequence_case.h"
+#include "tests/symbols_case.h"
 
 #include <limits.h>
 
 /* The task copy: what the study says, drawn as often as it says. */
 
-enum { BOS = 0, SEP = 1, SYMBOL = 2, FILLER = 66, VOCABULARY = 98, SYMBOLS = 64 };
-
-static bool symbol(int32_t token)
-{
-	return token >= SYMBOL && token < FILLER;
-}
-
-/* What stands where, read from the tokens. */
-struct reading {
-	int start, n, separator, end; /* end: past the second s */
-};
-
 static struct reading read_sequence(const struct sequence *s, int length)
 {
-	struct reading r = { .start = 1 };
-	assert_int_equal(s->token[0], BOS);
-	while (r.start < length && s->token[r.start] >= FILLER)
-		r.start++;
-	while (symbol(s->token[r.start + r.n]))
-		r.n++;
-	for (r.separator = r.start + r.n; s->token[r.separator] != SEP; r.separator++)
-		assert_true(r.separator < length && s->token[r.separator] >= FILLER);
-	r.end = r.separator + 1 + r.n;
-	assert_true(r.n >= 1 && r.end <= length);
+	struct reading r = read_symbols(s, length);
 	assert_memory_equal(s->token + r.start, s->token + r.separator + 1, (size_t)r.n * sizeof *s->token);
-	for (int t = r.end; t < length; t++)
-		assert_true(s->token[t] >= FILLER && s->token[t] < VOCABULARY);
 	return r;
 }
 
@@ -43,15 +20,6 @@ static void assert_scored(const struct sequence *s, const struct reading *r, int
 		assert_true(!scored || s->token[t - s->distance[t]] == s->target[t]);
 		assert_true(!scored || s->group[t] == 0);
 		assert_true(s->position[t] == t);
-	}
-}
-
-static void assert_distinct(const int32_t *token, int n)
-{
-	bool seen[VOCABULARY] = { false };
-	for (int i = 0; i < n; i++) {
-		assert_true(symbol(token[i]) && !seen[token[i]]);
-		seen[token[i]] = true;
 	}
 }
 

@@ -83,11 +83,10 @@ static void test_sequence(void **state)
 	const double nll[T] = { 100, 1, 2, 100, 4, 8, 16 };
 	const int32_t best[T] = { -1, 5, 0, -1, 7, 8, 0 };
 	struct sequence s = { .target = target, .group = group, .distance = distance };
-	struct eval_tally tally[5];
-	memset(tally, 0xff, sizeof tally);
+	struct eval_tally tally[5] = { [RECALL] = { 1, 1, 0.5 } };
 	tally_sequence(task_of(&(struct method){ .entry = task_at(0) }), &s, T, 10, nll, best, tally);
 	const struct eval_tally expected[] = {
-		[RECALL] = { 3, 2, 11 }, [NEAR] = { 2, 1, 3 }, [FAR] = { 1, 1, 8 }, [ECHO] = { 2, 1, 20 },
+		[RECALL] = { 4, 3, 11.5 }, [NEAR] = { 2, 1, 3 }, [FAR] = { 1, 1, 8 }, [ECHO] = { 2, 1, 20 },
 		[ALL] = { 5, 3, 31 },
 	};
 	assert_memory_equal(tally, expected, sizeof expected);
@@ -114,6 +113,26 @@ static void test_floors(void **state)
 	assert_true(cell[2].floor == 0 && cell[4].floor == 0);
 	assert_near(cell[3].floor, 3);
 	assert_near(cell[5].floor, pow(24, 0.25) * pow(3, 0.75));
+}
+
+static double first_unknown(const struct method *task, int length, int group)
+{
+	return group ? lengthy_floor(task, length, group) : NAN;
+}
+
+/* What is made of an unknown floor is unknown too. */
+static void test_unknown_floors(void **state)
+{
+	(void)state;
+	const struct task task = { .entry = { .name = "floors", .help = "" }, .groups = { "first", "second" },
+				   .floor = first_unknown };
+	struct method method = { .entry = &task.entry };
+	struct eval_cell cell[5] = { { .scored = 4 }, { .scored = 4 }, { .scored = 0 }, { .scored = 12 },
+				     { .scored = 16 } };
+	tally_floors(&method, 24, cell);
+	assert_true(isnan(cell[0].floor) && isnan(cell[1].floor) && isnan(cell[4].floor));
+	assert_true(cell[2].floor == 0);
+	assert_near(cell[3].floor, 3);
 }
 
 static void quarter_then_half(const struct method *task, const struct sequence *s, int train_length, int length,
@@ -147,6 +166,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_sequence),
 		cmocka_unit_test(test_floors),
+		cmocka_unit_test(test_unknown_floors),
 		cmocka_unit_test(test_baseline),
 	};
 	return cmocka_run_group_tests_name("eval tally", tests, NULL, NULL);

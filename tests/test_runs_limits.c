@@ -140,6 +140,8 @@ static void test_too_long_an_evaluation(void **state)
 	refused("decompose m --threads=1 --multiples=2 --sequences=16777216", "16777216 sequences need ");
 	refused("patch m --threads=1 --scaling=linear --multiple=262144", "a length of 16777216 tokens needs ");
 	refused("knockout m --threads=1 --sequences=16777216", "16777216 sequences need ");
+	refused("diagnose m --threads=1 --multiples=262144", "a length of 16777216 tokens needs ");
+	refused("diagnose m --threads=1 --multiples=1 --sequences=16777216", "16777216 sequences need ");
 	refused("oracle m --threads=1 --multiple=2 --sequences=16777216", "16777216 sequences need ");
 	refused("oracle m --threads=1 --multiple=64 --batch=100000", "a fit to 100000 sequences of ");
 	static const char study[] = "layers = 1\nwidth = 8\nheads = 1\nhidden = 8\nsteps = 1\nmultiples = 1\n";

@@ -103,6 +103,30 @@ static void test_columns(void **state)
 	free(text);
 }
 
+/* An empty field in CSV, null in JSON, NaN when it is read. */
+static void test_unknown_floor(void **state)
+{
+	(void)state;
+	struct row row = example(), *again = NULL;
+	struct records records = { 0 };
+	struct text_builder json = { 0 };
+	char *text;
+	size_t size;
+	row.cell.floor = NAN;
+	assert_ok(rows_write(path, &row, 1));
+	assert_ok(io_read(path, &text, &size));
+	assert_non_null(strstr(text, ",inf,,0.37109375,0,a; b\n"));
+	free(text);
+	assert_ok(rows_read(path, &again));
+	assert_true(isnan(again->cell.floor) && again->cell.accuracy == row.cell.accuracy);
+	rows_records(again, 1, &records);
+	records_json(&records, 0, &json);
+	assert_non_null(strstr(json.data, "\"floor\": null, \"accuracy\": 0.37109375"));
+	text_builder_free(&json);
+	records_free(&records);
+	arrfree(again);
+}
+
 static void test_no_file_is_no_rows(void **state)
 {
 	(void)state;
@@ -224,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_read_back), cmocka_unit_test(test_sequences_read_back),
 		cmocka_unit_test(test_columns),	       cmocka_unit_test(test_no_file_is_no_rows),
+		cmocka_unit_test(test_unknown_floor),
 		cmocka_unit_test(test_impossible_rows),
 		cmocka_unit_test(test_numbers_of_nothing),
 		cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_fields),

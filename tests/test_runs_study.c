@@ -475,12 +475,35 @@ static void test_other_model_in_folder(void **state)
 	int failed;
 	build(TINY, &s, &g);
 	struct study_job job = { .folder = folder, .study = &s, .grid = &g, .command_line = "" };
-	struct err e = run_silently(&job, &failed);
-	assert_int_equal(e.code, ERR_FAILED);
-	contains(e.text, "another model");
+	assert_ok(run_silently(&job, &failed));
+	assert_int_equal(failed, 1);
+	assert_string_equal(run_folder_status(path), "finished");
 	close_grid(&s, &g);
 	free(path);
 	free(config);
+}
+
+/* One whose record or rows cannot be read keeps its files, and the others are computed. */
+static void test_damage_stops_no_other(void **state)
+{
+	(void)state;
+	static const char *const names[] = { RUN_RECORD, "eval-none-afc5064e.csv" };
+	for (int i = 0; i < 2; i++) {
+		run_study(TINY "seed = 1\n", i == 0, i == 0);
+		char *path = only_cell(TINY "seed = 1\n"), *csv = io_join(path, names[i]), *data;
+		size_t size;
+		assert_true(io_exists(csv));
+		assert_ok(io_read(csv, &data, &size));
+		assert_ok(io_write(csv, "{", 1));
+		char text[sizeof TINY + 40];
+		snprintf(text, sizeof text, TINY "seed = 1, %d\n", 2 + i);
+		assert_int_equal(run_study(text, 1, 1), 1);
+		assert_ok(io_write(csv, data, size));
+		assert_int_equal(run_study(text, 0, 0), 0);
+		free(data);
+		free(csv);
+		free(path);
+	}
 }
 
 static void put(const char *name)
@@ -548,6 +571,7 @@ int main(void)
 		RUN_TEST(test_diverges),
 		RUN_TEST(test_failure_stops_no_other),
 		RUN_TEST(test_other_model_in_folder),
+		RUN_TEST(test_damage_stops_no_other),
 		RUN_TEST(test_begun_meanwhile),
 		RUN_TEST(test_foreign_folder),
 	};

@@ -162,6 +162,30 @@ static void test_above_the_floor(void **state)
 	free(path);
 }
 
+/* Without a known floor no model is above it, none has reached it, and its colour counts from 0 nats. */
+static void test_unknown_floor(void **state)
+{
+	(void)state;
+	build("scaling = none\nmultiples = 1\n");
+	char *path = make_run(0, "finished", "a");
+	struct row row = new_row(&grid.cell[0], 0, 0, "recall", 4.77, 0.77);
+	row.cell.floor = NAN;
+	char *csv = run_folder_csv(path, &grid.cell[0].config.eval, "none", false);
+	assert_ok(rows_write(csv, &row, 1));
+	free(csv);
+	read_back();
+	struct sheet sheet;
+	assert_ok(table_sheet(&results, "recall", &sheet));
+	assert_string_equal(sheet.row[0].cell[0].line[0], "4.77 / 77.0");
+	assert_close(sheet.row[0].cell[0].heat, log(4.77) / log(99), 1e-12);
+	sheet_free(&sheet);
+	struct text_builder b = { 0 };
+	notes_text(&results, &b);
+	assert_null(strstr(b.data, "reached the floor"));
+	text_builder_free(&b);
+	free(path);
+}
+
 static void test_chance(void **state)
 {
 	(void)state;
@@ -433,6 +457,7 @@ int main(void)
 		TABLE_TEST(test_reached_and_order),
 		TABLE_TEST(test_text),
 		TABLE_TEST(test_above_the_floor),
+		TABLE_TEST(test_unknown_floor),
 		TABLE_TEST(test_chance),
 		TABLE_TEST(test_states),
 		TABLE_TEST(test_csv),

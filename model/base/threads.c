@@ -23,8 +23,22 @@
 
 static int count_ = 1;
 
+int threads_core(int processor)
+{
+	char path[96];
+	int first = processor;
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", processor);
+	FILE *f = fopen(path, "r");
+	if (f) {
+		if (fscanf(f, "%d", &first) != 1 || first < 0)
+			first = processor;
+		fclose(f);
+	}
+	return first;
+}
+
 #ifdef __linux__
-/* A core is named by the first of its hardware threads; counts those this process may run on. */
+/* Counts those this process may run on. */
 static int physical_cores(void)
 {
 	cpu_set_t allowed;
@@ -35,17 +49,10 @@ static int physical_cores(void)
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed))
 			continue;
-		char path[96];
-		int first = cpu;
-		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-		FILE *f = fopen(path, "r");
-		if (f) {
-			if (fscanf(f, "%d", &first) != 1 || first < 0 || first >= CPU_SETSIZE)
-				first = cpu;
-			fclose(f);
-		}
-		cores += !seen[first];
-		seen[first] = true;
+		int core = threads_core(cpu);
+		core = core < CPU_SETSIZE ? core : cpu;
+		cores += !seen[core];
+		seen[core] = true;
 	}
 	return cores ? cores : 1;
 }

@@ -16,6 +16,10 @@ int threads_start(int count);
 /* Bytes of address space that the stack of each thread but the first takes: OMP_STACKSIZE, else the system's default. */
 size_t threads_stack(void);
 
+/* The core that a processor of the system's numbering belongs to, named by the first of its hardware threads; where the
+ * system does not say, each processor is one. */
+int threads_core(int processor);
+
 int threads_count(void);   /* in force */
 int threads_self(void);    /* the calling thread, 0 .. count - 1; 0 outside of threads_each */
 bool threads_openmp(void); /* was the program built with OpenMP? */

@@ -15,6 +15,11 @@ void rope_rotate_back(const struct rotation *r, const real *from, int from_strid
 /* theta_m = rope_theta^(-2m/D), m = 0 .. D/2 - 1 (section 3.2.2). */
 void rope_frequencies(double rope_theta, int D, double *inv_freq);
 
+/* Does a pair meet an angle that training did not, where the largest of training and now are these? It has met all of
+ * them if it went round the circle, and one less than a token's `step` (its trained inv_freq) beyond its last is as good
+ * as met: an interpolated position never reaches the whole length. */
+bool rope_angle_is_new(double trained, double angle, double step);
+
 /* The `inspect` hook of encodings with `rope_theta`: the pairs before and after scaling, and the angles they reach. */
 struct err rope_inspect(const struct inspection *in, struct report *to);
 

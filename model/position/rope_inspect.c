@@ -27,11 +27,14 @@ static struct err add_columns(const struct inspection *in, struct report *to, st
 	return report_column(to, "wavelengths", "", 0, &a->wavelength);
 }
 
-/* Did training meet the largest angle of a pair? It has met all of them if it went round the circle, and one less than
- * a token's `step` beyond its last is as good as met: an interpolated position never reaches the whole length. */
+bool rope_angle_is_new(double trained, double angle, double step)
+{
+	return trained < 2 * M_PI && angle - trained > step * (1 - 1e-9);
+}
+
 static bool meet(double trained, double angle, double step, char word[REPORT_WORD])
 {
-	bool round = trained >= 2 * M_PI, new = !round && angle - trained > step * (1 - 1e-9);
+	bool round = trained >= 2 * M_PI, new = rope_angle_is_new(trained, angle, step);
 	if (step == 0)
 		snprintf(word, REPORT_WORD, "still");
 	else if (round)

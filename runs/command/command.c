@@ -8,8 +8,9 @@
 
 /* A command is a file that defines `command_NAME`, and a row here. */
 #define COMMANDS                                                                                \
-	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(finetune) COMMAND(decompose) \
-	COMMAND(patch) COMMAND(knockout) COMMAND(oracle) COMMAND(claims)                                            \
+	COMMAND(train) COMMAND(eval) COMMAND(study) COMMAND(table) COMMAND(plot) COMMAND(report)       \
+	COMMAND(finetune) COMMAND(decompose) COMMAND(merge) COMMAND(claims)                            \
+	COMMAND(diagnose) COMMAND(patch) COMMAND(knockout) COMMAND(oracle)                             \
 	COMMAND(inspect) COMMAND(scores) COMMAND(forward) COMMAND(generate) COMMAND(bench) COMMAND(check) \
 	COMMAND(list) COMMAND(completion)
 

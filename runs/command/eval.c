@@ -13,12 +13,14 @@
 static void print_heading(const struct row *r, bool bytes)
 {
 	struct text_builder kv = { 0 };
+	const char *protocol = strstr(r->protocol, "; protocol ");
 	eval_kv_name(row_kv(r), &kv);
-	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s%s%s\n",
+	printf("%s, %s, seed %" PRId64 ": scaling %s, eval_seed %" PRId64 ", %" PRId64 " sequences%s%s%s%s%s\n",
 	       r->encoding, r->task, r->seed, r->scaling, r->eval_seed, r->sequences,
 	       row_stream(r) == EVAL_TUNE ? " of stream tune" : "",
 	       row_kv(r) == EVAL_KV_OFF ? "" : ", token by token with kv ",
-	       row_kv(r) == EVAL_KV_OFF ? "" : kv.data);
+	       row_kv(r) == EVAL_KV_OFF ? "" : kv.data, protocol ? "\nprotocol" : "",
+	       protocol ? protocol + strlen("; protocol") : "");
 	text_builder_free(&kv);
 	printf("%8s %8s %8s  %-8s %12s %10s %9s %9s %10s%s\n", "length", "multiple", "factor", "group", "perplexity",
 	       "+-", "accuracy", "exact", "scored", bytes ? "  bits/byte" : "");
@@ -108,6 +110,9 @@ static struct err run(struct invocation *in)
 	if (!e.code)
 		e = config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
 							   &length, &multiple, &lengths));
+	if (!e.code)
+		e = config_at(c, "protocol", protocol_settle(&c->eval.protocol, (int)c->model.train_length, length,
+							     lengths));
 	if (!e.code) {
 		struct run_evaluation job = { .folder = folder, .config = c, .scaling = scaling, .scalings = scalings,
 					      .length = length, .multiple = multiple, .lengths = lengths,
@@ -127,11 +132,13 @@ const struct command command_eval = {
 	.help = "measure a trained run at several lengths under RoPE scalings",
 	.more = "DIR is a run's folder, or the model.safetensors in it. Prints a table for each scaling, a row\n"
 		"for each length and group of targets. Writes eval-SCALING.csv and eval-SCALING-sequences.csv into\n"
-		"DIR; what is there already is not computed again.\n"
+		"DIR, and what explains them: by_position-SCALING.csv and recall_grid-SCALING.csv; what is there\n"
+		"already is not computed again.\n"
 		"Examples:\n"
 		"  ropewalk eval runs/out/rope-101\n"
 		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'\n"
-		"  ropewalk eval runs/out/rope-101 --scaling=dynamic --kv=rotated --multiples=1,2,4",
+		"  ropewalk eval runs/out/rope-101 --scaling=dynamic --kv=rotated --multiples=1,2,4\n"
+		"  ropewalk eval runs/out/rope-101 --protocol='last(tokens=32)'",
 	.least = 1,
 	.most = 1,
 	.lists = LIST_EVAL | LIST_RUN | LIST_OWN,

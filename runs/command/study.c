@@ -1,14 +1,20 @@
 #include "runs/study/study.h"
 
+#include "model/base/blas.h"
 #include "model/base/io.h"
+#include "model/base/process.h"
 #include "model/base/stb.h"
 #include "runs/command/command.h"
+#include "runs/plot/plot.h"
 #include "runs/preset.h"
+#include "runs/progress.h"
 #include "runs/show/print.h"
 #include "runs/stop.h"
 #include "runs/study/claim_rows.h"
 #include "runs/study/locate.h"
+#include "runs/study/study.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +26,29 @@ struct given {
 
 struct study_own {
 	struct print_options print; /* first: see PRINT_OPTIONS */
-	struct given *given;        /* stb_ds */
+	int64_t jobs, dry_run, pictures;
+	const char *shard;
+	struct given *given; /* stb_ds */
 };
 
-static const struct option own_rows[] = { PRINT_OPTIONS, { 0 } };
+#define JOBS 1024
+
+static const struct option own_rows[] = {
+	PRINT_OPTIONS,
+	{ .name = "jobs", .kind = OPTION_INTEGER, .initial = "1", .least = 1, .most = JOBS, .unit = "processes",
+	  .help = "models at once, each by a process of its own with its share of the threads",
+	  .offset = offsetof(struct study_own, jobs) },
+	{ .name = "shard", .kind = OPTION_TEXT, .initial = "", .unit = "I/N",
+	  .help = "compute part I of N alone, for machines that share no folder; auto: as the launcher numbers",
+	  .offset = offsetof(struct study_own, shard) },
+	{ .name = "dry_run", .kind = OPTION_SWITCH, .initial = "off", .least = 0, .most = 1, .choices = "off|on",
+	  .unit = "", .help = "print what is to be done and how long it may take, and do nothing",
+	  .offset = offsetof(struct study_own, dry_run) },
+	{ .name = "pictures", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1, .choices = "off|on",
+	  .unit = "", .help = "draw pictures into DIR/pictures at the end",
+	  .offset = offsetof(struct study_own, pictures) },
+	{ 0 },
+};
 
 static struct err set(struct config *c, const char *name, const char *text, const char *from)
 {
@@ -51,32 +76,73 @@ static struct err read_study(const struct study_own *own, const char *path, stru
 	return e;
 }
 
-static struct err run_and_print(const struct invocation *in, const char *folder, const struct study *s,
-				const struct grid *g)
+/* A worker has its share of the threads, and leaves the machine's line to the process that has started it. */
+static struct err start(struct config *c, const struct team *team)
 {
-	const struct study_own *own = in->config.own;
-	struct study_job job = { .folder = folder, .study = s, .grid = g, .force = in->config.run.force,
-				 .threads = in->config.run.threads, .save_every = in->config.run.save_every,
-				 .command_line = in->line };
-	const struct print_study show = { folder, s, g };
-	int failed;
-	TRY(print_options_check(&in->config, &own->print));
-	TRY(print_check(&show, &own->print));
-	TRY(study_folder_check(folder));
-	TRY(command_start(&in->config));
 	stop_catch();
-	struct err e = study_run(&job, &failed);
-	if (stop_is(&e))
-		snprintf(e.hint, sizeof e.hint, "What is finished is kept. It goes on with: %.400s", in->line);
-	TRY(e);
-	TRY(print_studies(&show, 1, &own->print));
+	progress_speaker(team_name(team));
+	if (!team->worker)
+		return command_start(c);
+	team_follow();
+	progress_to_parent();
+	c->run.threads = team->threads;
+	blas_use((enum blas_products)c->run.products);
+	return blas_start(team->threads);
+}
+
+/* One of those that were started together prints the tables, and has the exit code that tells of failures: launchers end
+ * all processes where one fails. */
+static struct err finish(const struct study_job *job, const struct print_study *show, const struct study_own *own,
+			 int failed)
+{
+	if (job->dry)
+		return OK;
+	if (job->team.worker)
+		return (struct err){ .code = failed ? ERR_FAILED : ERR_NONE };
+	if (!team_speaks(&job->team)) {
+		fprintf(stderr, "%sdone; the process of rank 0 prints the tables\n", team_name(&job->team));
+		return OK;
+	}
+	TRY(print_studies(show, 1, &own->print));
+	if (own->pictures)
+		plot_study(show->folder, show->study, show->grid);
 	if (!failed)
 		return OK;
 	return err_failed("The tables are printed without them; diverged models are not trained again unless --force "
-			  "is given.", "%s: %d of %d models diverged or failed", folder, failed, (int)arrlen(g->cell));
+			  "is given.", "%s: %d of %d models diverged or failed", job->folder, failed,
+			  (int)arrlen(job->grid->cell));
 }
 
-static struct err run_file(const struct invocation *in, const char *path)
+static struct err run_job(const struct invocation *in, const struct study_job *job, const struct print_study *show)
+{
+	int failed;
+	struct err e = study_run(job, &failed);
+	if (stop_is(&e))
+		snprintf(e.hint, sizeof e.hint, "What is finished is kept. It goes on with: %.400s", in->line);
+	TRY(e);
+	return finish(job, show, in->config.own, failed);
+}
+
+static struct err run_and_print(struct invocation *in, const char *folder, const struct study *s, const struct grid *g)
+{
+	const struct study_own *own = in->config.own;
+	char token[33];
+	process_token(token, sizeof token);
+	struct study_job job = { .folder = folder, .study = s, .grid = g, .force = in->config.run.force,
+				 .team = team_find(), .dry = own->dry_run, .jobs = (int)own->jobs,
+				 .threads = in->config.run.threads, .save_every = in->config.run.save_every,
+				 .command_line = in->line, .argv = in->argv };
+	const struct print_study show = { folder, s, g };
+	job.token = *job.team.token ? job.team.token : token;
+	TRY(shard_parse(own->shard, &job.shard));
+	TRY(print_options_check(&in->config, &own->print));
+	TRY(print_check(&show, &own->print));
+	TRY(study_folder_check(folder));
+	TRY(start(&in->config, &job.team));
+	return run_job(in, &job, &show);
+}
+
+static struct err run_file(struct invocation *in, const char *path)
 {
 	struct study s;
 	struct grid g;
@@ -111,10 +177,14 @@ const struct command command_study = {
 		"Sections [expect NAME], [published NAME], [order NAME] and [stability] say what the numbers are held\n"
 		"against (runs/README.md).\n"
 		"Options given here replace those of the file, for all models. What is finished is not computed\n"
-		"again. The folder is runs/out/NAME unless --out is given.\n"
+		"again. The folder is runs/out/NAME unless --out is given. Any number of processes may work on one\n"
+		"folder; --jobs starts some; machines that share no folder take a --shard each, and `ropewalk merge`\n"
+		"joins what they have made. At the end pictures are drawn.\n"
 		"Examples:\n"
 		"  ropewalk study scaling\n"
-		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short",
+		"  ropewalk study scaling --seed=101,102 --scaling='none, ntk(factor=8)' --out=runs/out/short\n"
+		"  ropewalk study encodings --dry-run\n"
+		"  ropewalk study encodings --jobs=4",
 	.least = 1,
 	.most = 1,
 	.word_at = preset_at,

@@ -27,9 +27,11 @@ static bool read_field(const char **at, struct text_builder *b)
 		*at = s + length;
 		return true;
 	}
-	for (s++; *s && !(*s == '"' && s[1] != '"'); s++) {
+	for (s++; *s && !(*s == '"' && s[1] != '"');) {
+		size_t length = strcspn(s + 1, "\"") + 1;
 		s += *s == '"';
-		text_add(b, "%c", *s);
+		text_add(b, "%.*s", (int)length, s);
+		s += length;
 	}
 	*at = s + 1;
 	return *s == '"' && (s[1] == ',' || s[1] == '\r' || s[1] == '\n' || !s[1]);

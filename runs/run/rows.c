@@ -1,24 +1,10 @@
 #include "runs/run/rows.h"
 
-#include "model/base/io.h"
 #include "model/base/stb.h"
-#include "runs/options.h"
+#include "runs/run/columns.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* The columns in order: name, kind, field. A column that is `optional` is empty where nothing was scored. */
-enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_NUMBER };
-struct column {
-	const char *name;
-	enum column_kind kind;
-	size_t offset;
-	bool optional;
-};
-
-#define COLUMN(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), false }
-#define OPTIONAL(type, kind, name, field) { #name, COLUMN_##kind, offsetof(struct type, field), true }
 
 static const struct column row_columns[] = {
 	COLUMN(row, TEXT, run, run),
@@ -37,7 +23,7 @@ static const struct column row_columns[] = {
 	OPTIONAL(row, NUMBER, nll, cell.nll),
 	OPTIONAL(row, NUMBER, nll_se, cell.nll_se),
 	OPTIONAL(row, NUMBER, perplexity, cell.perplexity),
-	OPTIONAL(row, NUMBER, floor, cell.floor),
+	UNKNOWN(row, NUMBER, floor, cell.floor),
 	OPTIONAL(row, NUMBER, accuracy, cell.accuracy),
 	OPTIONAL(row, NUMBER, exact, cell.exact),
 	COLUMN(row, TEXT, protocol, protocol),
@@ -79,100 +65,17 @@ int64_t row_kv(const struct row *row)
 	return found;
 }
 
-static void print_header(const struct column *c, struct text_builder *b)
+bool row_protocol_is(const struct row *row, const struct method *protocol)
 {
-	for (int i = 0; c[i].name; i++)
-		text_add(b, "%s%s", i ? "," : "", c[i].name);
-	text_add(b, "\n");
-}
-
-static void print_row(const struct column *c, const void *row, bool scored, struct text_builder *b)
-{
-	for (int i = 0; c[i].name; i++) {
-		const void *field = (const char *)row + c[i].offset;
-		char number[NUMBER_TEXT];
-		text_add(b, "%s", i ? "," : "");
-		if (c[i].optional && !scored)
-			continue;
-		switch (c[i].kind) {
-		case COLUMN_TEXT:
-			csv_field(b, *(const char *const *)field);
-			break;
-		case COLUMN_INTEGER:
-			text_add(b, "%" PRId64, *(const int64_t *)field);
-			break;
-		case COLUMN_NUMBER:
-			text_add(b, "%s", number_to_text(*(const double *)field, number));
-		}
-	}
-	text_add(b, "\n");
-}
-
-static void record_row(const struct column *c, const void *row, bool scored, struct records *to)
-{
-	records_begin(to);
-	for (int i = 0; c[i].name; i++) {
-		const void *field = (const char *)row + c[i].offset;
-		if (c[i].optional && !scored)
-			record_text(to, c[i].name, NULL);
-		else if (c[i].kind == COLUMN_TEXT)
-			record_text(to, c[i].name, *(const char *const *)field);
-		else if (c[i].kind == COLUMN_INTEGER)
-			record_integer(to, c[i].name, *(const int64_t *)field);
-		else
-			record_number(to, c[i].name, *(const double *)field);
-	}
-}
-
-void rows_records(const struct row *rows, int count, struct records *to)
-{
-	for (int i = 0; i < count; i++)
-		record_row(row_columns, &rows[i], rows[i].cell.scored > 0, to);
-}
-
-/* An overflowed perplexity is written as "inf", which is no number a user may give. */
-static bool read_number(const char *text, double *out)
-{
-	if (strcmp(text, "inf"))
-		return text_to_number(text, out);
-	*out = __builtin_inf();
-	return true;
-}
-
-static int columns(const struct column *c)
-{
-	int count = 0;
-	while (c[count].name)
-		count++;
-	return count;
-}
-
-/* The first column whose text is not of its kind; NULL if there is none. */
-static const char *read_row(const struct column *c, char *const *field, void *row)
-{
-	for (int i = 0; c[i].name; i++) {
-		void *to = (char *)row + c[i].offset;
-		bool good = true;
-		if (c[i].optional && !*field[i])
-			continue;
-		if (c[i].kind == COLUMN_TEXT)
-			*(const char **)to = text_keep(field[i]);
-		else if (c[i].kind == COLUMN_INTEGER)
-			good = text_to_integer(field[i], (int64_t *)to);
-		else
-			good = read_number(field[i], (double *)to);
-		if (!good)
-			return c[i].name;
-	}
-	return NULL;
-}
-
-static bool same_header(const struct column *c, char *const *field, int fields)
-{
-	for (int i = 0; i < fields; i++)
-		if (!c[i].name || strcmp(c[i].name, field[i]))
-			return false;
-	return !c[fields].name;
+	struct text_builder b = { 0 };
+	text_add(&b, "; protocol ");
+	size_t prefix = b.size;
+	protocol_name(protocol, &b);
+	bool all = b.size == prefix;
+	text_add(&b, ";");
+	bool same = all ? !strstr(row->protocol, "; protocol ") : strstr(row->protocol, b.data) != NULL;
+	text_builder_free(&b);
+	return same;
 }
 
 /* ln of the largest number. */
@@ -185,11 +88,9 @@ static bool possible_perplexity(const struct eval_cell *c)
 	return c->perplexity > 0 && fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll);
 }
 
-/* The first column whose number cannot be, NULL if there is none: a file edited by hand is not to be averaged with the
- * others. */
-static const char *impossible_row(const void *row)
+/* A file edited by hand is not to be averaged with the others. */
+const char *row_impossible(const struct row *r)
 {
-	const struct row *r = row;
 	const struct eval_cell *c = &r->cell;
 	return !(r->factor > 0 && isfinite(r->factor))		? "factor"
 	       : r->train_length < 1				? "train_length"
@@ -199,11 +100,22 @@ static const char *impossible_row(const void *row)
 	       : c->scored < 0					? "scored"
 	       : !(c->nll > -1e-3)				? "nll"
 	       : !(c->nll_se >= 0)				? "nll_se"
-	       : c->scored && !possible_perplexity(c)		? "perplexity"
-	       : !(c->floor >= 0)				? "floor"
+	       : c->floor < 0					? "floor"
 	       : !(c->accuracy >= 0 && c->accuracy <= 1)	? "accuracy"
 	       : !(c->exact >= 0 && c->exact <= 1)		? "exact"
 								: NULL;
+}
+
+const char *row_impossible_perplexity(const struct row *r)
+{
+	return r->cell.scored && !possible_perplexity(&r->cell) ? "perplexity" : NULL;
+}
+
+static const char *impossible_row(const void *row)
+{
+	const char *first = row_impossible_perplexity(row);
+	const char *other = row_impossible(row);
+	return other ? other : first;
 }
 
 static const char *impossible_sequence_row(const void *row)
@@ -218,83 +130,9 @@ static const char *impossible_sequence_row(const void *row)
 									: NULL;
 }
 
-/* Optional columns have a value where something was scored, and there alone. */
-static const char *not_as_scored(const struct column *c, char *const *field, bool scored)
+static bool is_scored(const void *row)
 {
-	for (int i = 0; c[i].name; i++)
-		if (c[i].optional && (*field[i] != 0) != scored)
-			return c[i].name;
-	return NULL;
-}
-
-/* What the two kinds of files differ in. */
-struct kind {
-	const struct column *column;
-	size_t size; /* of a row */
-	const char *(*impossible)(const void *row);
-	void (*add)(const void *row, void *to);
-};
-
-#define REMOVE "Remove the file: `ropewalk eval` and `ropewalk study` make it again."
-
-static struct err damaged(const char *path, int line, const struct column *c, char *const *field, const char *name)
-{
-	int i = 0;
-	while (c[i].name && strcmp(c[i].name, name))
-		i++;
-	return err_usage(REMOVE, "%s:%d: a damaged row: its %s is '%.60s'", path, line, name, field[i]);
-}
-
-/* One record into a row of zeros. */
-static struct err read_record(const char *path, int line, const struct kind *kind, char *const *field, void *row)
-{
-	const struct column *c = kind->column;
-	if (arrlen(field) != columns(c))
-		return err_usage(REMOVE, "%s:%d: a damaged row: it has %d fields where there are %d", path, line,
-				 (int)arrlen(field), columns(c));
-	const char *bad = read_row(c, field, row);
-	if (!bad)
-		bad = kind->impossible(row);
-	if (!bad && c == row_columns)
-		bad = not_as_scored(c, field, ((const struct row *)row)->cell.scored > 0);
-	return bad ? damaged(path, line, c, field, bad) : OK;
-}
-
-static struct err read_records(const char *path, const struct csv *csv, const struct kind *kind, void *to)
-{
-	if (!arrlen(csv->record) || !same_header(kind->column, csv->record[0], (int)arrlen(csv->record[0])))
-		return err_usage(REMOVE, "%s:1: not the columns that this version writes", path);
-	char *row = stb_reallocate(NULL, kind->size);
-	struct err e = OK;
-	for (ptrdiff_t i = 1; i < arrlen(csv->record) && !e.code; i++) {
-		memset(row, 0, kind->size);
-		e = read_record(path, csv->line[i], kind, csv->record[i], row);
-		if (!e.code)
-			kind->add(row, to);
-	}
-	free(row);
-	return e;
-}
-
-/* Reads a file's records, header aside, and adds each row. */
-static struct err read_rows(const char *path, const struct kind *kind, void *to)
-{
-	char *text;
-	size_t length;
-	struct csv csv;
-	if (!io_exists(path))
-		return OK;
-	TRY(io_read(path, &text, &length));
-	bool text_alone = strlen(text) == length, ended = length && text[length - 1] == '\n';
-	struct err e = text_alone ? csv_parse(path, text, &csv)
-				  : err_usage(REMOVE, "%s: holds a NUL byte, at byte %zu", path, strlen(text));
-	free(text);
-	TRY(e);
-	e = read_records(path, &csv, kind, to);
-	if (!e.code && !ended)
-		e = err_usage(REMOVE, "%s:%d: the last row is not complete", path, arrlast(csv.line));
-	csv_free(&csv);
-	return e;
+	return ((const struct row *)row)->cell.scored > 0;
 }
 
 static void add_row(const void *row, void *rows)
@@ -302,44 +140,36 @@ static void add_row(const void *row, void *rows)
 	arrput(*(struct row **)rows, *(const struct row *)row);
 }
 
-struct err rows_read(const char *path, struct row **rows)
-{
-	static const struct kind kind = { row_columns, sizeof **rows, impossible_row, add_row };
-	return read_rows(path, &kind, rows);
-}
-
 static void add_sequence_row(const void *row, void *rows)
 {
 	arrput(*(struct sequence_row **)rows, *(const struct sequence_row *)row);
 }
 
-struct err sequence_rows_read(const char *path, struct sequence_row **rows)
+static const struct row_kind row_kind = { row_columns, sizeof(struct row), is_scored, impossible_row, add_row };
+static const struct row_kind sequence_kind = { sequence_columns, sizeof(struct sequence_row), NULL,
+					       impossible_sequence_row, add_sequence_row };
+
+struct err rows_read(const char *path, struct row **rows)
 {
-	static const struct kind kind = { sequence_columns, sizeof **rows, impossible_sequence_row, add_sequence_row };
-	return read_rows(path, &kind, rows);
+	return columns_read(path, &row_kind, rows);
 }
 
-static struct err write_text(const char *path, struct text_builder *b)
+struct err sequence_rows_read(const char *path, struct sequence_row **rows)
 {
-	struct err e = io_write(path, b->data, b->size);
-	text_builder_free(b);
-	return e;
+	return columns_read(path, &sequence_kind, rows);
 }
 
 struct err rows_write(const char *path, const struct row *rows, int count)
 {
-	struct text_builder b = { 0 };
-	print_header(row_columns, &b);
-	for (int i = 0; i < count; i++)
-		print_row(row_columns, &rows[i], rows[i].cell.scored > 0, &b);
-	return write_text(path, &b);
+	return columns_write(path, &row_kind, rows, count);
 }
 
 struct err sequence_rows_write(const char *path, const struct sequence_row *rows, int count)
 {
-	struct text_builder b = { 0 };
-	print_header(sequence_columns, &b);
-	for (int i = 0; i < count; i++)
-		print_row(sequence_columns, &rows[i], true, &b);
-	return write_text(path, &b);
+	return columns_write(path, &sequence_kind, rows, count);
+}
+
+void rows_records(const struct row *rows, int count, struct records *to)
+{
+	columns_records(&row_kind, rows, count, to);
 }

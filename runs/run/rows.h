@@ -8,7 +8,7 @@
 /* Rows of the eval-*.csv and tune-*.csv files: one per length and group. The columns are, in this order,
  * run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,scored,nll,nll_se,
  * perplexity,floor,accuracy,exact,protocol
- * Where scored is 0 the fields nll to exact are empty. Fields are quoted by RFC 4180 where need be, lines
+ * Where scored is 0 the fields nll to exact are empty; an unknown floor (NaN) is too. Fields are quoted by RFC 4180 where need be, lines
  * end in "\n", numbers are number_to_text. */
 
 struct row {
@@ -28,6 +28,12 @@ struct row {
 int64_t row_stream(const struct row *row);
 /* EVAL_KV_OFF .., likewise. */
 int64_t row_kv(const struct row *row);
+/* Was it measured by this protocol (settled; NULL: all)? */
+bool row_protocol_is(const struct row *row, const struct method *protocol);
+
+/* The first column whose number cannot be, NULL if there is none; perplexity apart, which must be that of the nll. */
+const char *row_impossible(const struct row *row);
+const char *row_impossible_perplexity(const struct row *row);
 
 /* Rows of the ...-sequences.csv beside them: one per length, sequence and group, so that methods can be compared in
  * pairs:

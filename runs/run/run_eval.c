@@ -1,5 +1,6 @@
 #include "runs/run/run_eval.h"
 
+#include "eval/by_position.h"
 #include "model/base/io.h"
 #include "model/base/lease.h"
 #include "model/base/stb.h"
@@ -7,6 +8,7 @@
 #include "runs/run/run_examine.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
+#include "runs/run/run_table.h"
 #include "runs/version.h"
 #include "train/course.h"
 
@@ -26,15 +28,18 @@ struct work {
 	} *done; /* stb_ds array */
 };
 
-/* One scaling's files while they are worked on. */
-struct table {
-	const char *label;
-	char *path, *sequences_path;
-	struct row *rows;                /* stb_ds arrays */
-	struct sequence_row *sequences;
-	int computed, reused;
-	double seconds;
-};
+/* How sequences are decoded and seen, where that is not as usual. */
+static void add_way(const struct eval_options *o, struct text_builder *b)
+{
+	if (o->kv != EVAL_KV_OFF) {
+		text_add(b, "; kv ");
+		eval_kv_name(o->kv, b);
+	}
+	if (protocol_kind_of(&o->protocol) != PROTOCOL_ALL) {
+		text_add(b, "; protocol ");
+		protocol_name(&o->protocol, b);
+	}
+}
 
 const char *run_protocol(const struct config *c)
 {
@@ -42,11 +47,10 @@ const char *run_protocol(const struct config *c)
 	method_identity(&c->data.task, &b);
 	text_add(&b, "; stream ");
 	config_value(c, "stream", &b);
-	if (c->eval.kv != EVAL_KV_OFF) {
-		text_add(&b, "; kv ");
-		eval_kv_name(c->eval.kv, &b);
-	}
-	text_add(&b, "; every scored token of whole sequences that do not overlap; targets by the task");
+	add_way(&c->eval, &b);
+	text_add(&b, "; ");
+	protocol_words(&c->eval.protocol, &b);
+	text_add(&b, "; targets by the task");
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
@@ -63,6 +67,8 @@ static struct eval_request request_of(const struct run_evaluation *e, const stru
 		.eval_seed = (uint64_t)e->config->eval.eval_seed,
 		.tune = e->config->eval.stream == EVAL_TUNE,
 		.kv = (int)e->config->eval.kv,
+		.protocol = &e->config->eval.protocol,
+		.measures = e->config->eval.stream == EVAL_REPORT,
 	};
 }
 
@@ -80,8 +86,10 @@ static struct err outline(const struct config *c, struct model *m)
 	return layout_build(&m->options, m->V, &m->layout);
 }
 
-/* What a scored sequence takes in a table's rows and as text, with room to grow, while a table is made. */
+/* What a scored sequence takes in a table's rows and as text, with room to grow, while a table is made; and a row of its
+ * measures. */
 #define SEQUENCE_BYTES (2 * sizeof(struct sequence_row) + 256)
+#define MEASURE_BYTES (2 * sizeof(struct measure_row) + 256)
 
 /* Rows of all lengths of a table are there at once, and of all scalings what is compared. */
 static struct err rows_fit(const struct run_evaluation *e)
@@ -92,6 +100,9 @@ static struct err rows_fit(const struct run_evaluation *e)
 	struct arena all = { 0 };
 	char need[32], have[MEMORY_AVAILABLE_TEXT];
 	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
+	arena_take(&all, (size_t)e->lengths * groups * POSITION_BINS, MEASURE_BYTES);
+	for (int l = 0; l < e->lengths; l++)
+		arena_take(&all, 2 * (size_t)e->length[l], MEASURE_BYTES);
 	if (all.used <= memory_available())
 		return OK;
 	return err_usage("Choose fewer --sequences.",
@@ -133,108 +144,6 @@ static struct err load_model(const struct run_evaluation *e, struct model *m)
 	return m->value ? OK : run_model_read(e->folder, e->config, m);
 }
 
-static bool wanted(const struct row *r, const struct run_evaluation *e, int length)
-{
-	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
-	       r->sequences == e->config->eval.sequences && row_stream(r) == e->config->eval.stream &&
-	       row_kv(r) == e->config->eval.kv && !strcmp(r->task, label_of(&e->config->data.task));
-}
-
-static bool wanted_sequence(const struct sequence_row *r, const struct run_evaluation *e, int length)
-{
-	return r->length == e->length[length] && r->eval_seed == e->config->eval.eval_seed &&
-	       r->sequences == e->config->eval.sequences && !strcmp(r->task, label_of(&e->config->data.task));
-}
-
-static bool there(const struct table *t, const struct run_evaluation *e, int length)
-{
-	const char *name[EVAL_GROUPS];
-	int64_t groups = eval_group_names(task_of(&e->config->data.task), name), rows = 0, sequences = 0;
-	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++)
-		rows += wanted(&t->rows[i], e, length);
-	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++)
-		sequences += wanted_sequence(&t->sequences[i], e, length);
-	return rows == groups && sequences == groups * e->config->eval.sequences;
-}
-
-/* Takes the rows of this length out, and returns where new ones belong: behind those of lesser lengths. */
-static ptrdiff_t make_place(struct table *t, const struct run_evaluation *e, int length)
-{
-	ptrdiff_t kept = 0, place = 0;
-	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
-		if (wanted(&t->rows[i], e, length))
-			continue;
-		t->rows[kept++] = t->rows[i];
-		place = t->rows[i].length <= e->length[length] ? kept : place;
-	}
-	arrsetlen(t->rows, (size_t)kept);
-	return place;
-}
-
-static ptrdiff_t make_sequence_place(struct table *t, const struct run_evaluation *e, int length)
-{
-	ptrdiff_t kept = 0, place = 0;
-	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
-		if (wanted_sequence(&t->sequences[i], e, length))
-			continue;
-		t->sequences[kept++] = t->sequences[i];
-		place = t->sequences[i].length <= e->length[length] ? kept : place;
-	}
-	arrsetlen(t->sequences, (size_t)kept);
-	return place;
-}
-
-static void put_rows(struct table *t, const struct run_evaluation *e, int length, const struct eval_result *result)
-{
-	const struct config *c = e->config;
-	struct row row = {
-		.run = run_folder_name(e->folder),
-		.encoding = label_of(&c->model.encoding),
-		.scaling = t->label,
-		.task = label_of(&c->data.task),
-		.factor = result->factor,
-		.seed = c->train.seed,
-		.eval_seed = c->eval.eval_seed,
-		.train_length = c->model.train_length,
-		.length = e->length[length],
-		.multiple = e->multiple[length],
-		.sequences = c->eval.sequences,
-		.protocol = run_protocol(c),
-	};
-	ptrdiff_t place = make_place(t, e, length);
-	arrinsn(t->rows, (size_t)place, (size_t)result->groups);
-	for (int g = 0; g < result->groups; g++) {
-		row.group = text_keep(result->group[g]);
-		row.cell = result->cell[g];
-		t->rows[place + g] = row;
-	}
-}
-
-static void put_sequence_rows(struct table *t, const struct run_evaluation *e, int length,
-			      const struct eval_result *result)
-{
-	const struct config *c = e->config;
-	struct sequence_row row = {
-		.run = run_folder_name(e->folder),
-		.scaling = t->label,
-		.task = label_of(&c->data.task),
-		.seed = c->train.seed,
-		.eval_seed = c->eval.eval_seed,
-		.length = e->length[length],
-		.sequences = c->eval.sequences,
-	};
-	ptrdiff_t place = make_sequence_place(t, e, length), count = (ptrdiff_t)result->sequences * result->groups;
-	arrinsn(t->sequences, (size_t)place, (size_t)count);
-	for (int s = 0; s < result->sequences; s++)
-		for (int g = 0; g < result->groups; g++) {
-			ptrdiff_t i = (ptrdiff_t)s * result->groups + g;
-			row.sequence = s;
-			row.group = text_keep(result->group[g]);
-			row.tally = result->tally[i];
-			t->sequences[place + i] = row;
-		}
-}
-
 /* The result of an earlier scaling that gives this length the same zones; NULL if there is none. */
 static const struct done *same_done(const struct run_evaluation *e, const struct work *w, int scaling, int length)
 {
@@ -251,9 +160,7 @@ static void put(struct table *t, const struct run_evaluation *e, int scaling, in
 	struct eval_result result = *from;
 	struct scaling_request request = scaling_request(&e->scaling[scaling], &e->config->model, from->reach);
 	result.factor = scaling_factor(&request);
-	put_rows(t, e, length, &result);
-	put_sequence_rows(t, e, length, &result);
-	t->computed++;
+	table_put(t, length, &result);
 }
 
 static struct err compute(const struct run_evaluation *e, struct work *w, struct table *t, int scaling, int length)
@@ -285,68 +192,18 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	return OK;
 }
 
-/* Files that were moved here from another run. */
-static struct err check_owner(const struct run_evaluation *e, const struct table *t)
-{
-	static const char hint[] = "Remove the file: `ropewalk eval` and `ropewalk study` make it again.";
-	const struct config *c = e->config;
-	const char *encoding = label_of(&c->model.encoding);
-	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
-		const struct row *r = &t->rows[i];
-		if (r->seed != c->train.seed || r->train_length != c->model.train_length ||
-		    strcmp(r->encoding, encoding) || strcmp(r->scaling, t->label) || row_stream(r) != c->eval.stream ||
-		    row_kv(r) != c->eval.kv)
-			return err_usage(hint, "%s: holds results of another run or stream: %s, scaling %s, seed "
-					  "%" PRId64 ", %s", t->path, r->encoding, r->scaling, r->seed, r->protocol);
-	}
-	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
-		const struct sequence_row *r = &t->sequences[i];
-		if (r->seed != c->train.seed || strcmp(r->scaling, t->label))
-			return err_usage(hint, "%s: holds results of another run: scaling %s, seed %" PRId64,
-					  t->sequences_path, r->scaling, r->seed);
-	}
-	return OK;
-}
-
-static struct err table_open(const struct run_evaluation *e, int scaling, struct table *t)
-{
-	*t = (struct table){ .label = label_of(&e->scaling[scaling]) };
-	t->path = run_folder_csv(e->folder, &e->config->eval, t->label, false);
-	t->sequences_path = run_folder_csv(e->folder, &e->config->eval, t->label, true);
-	struct err error = rows_read(t->path, &t->rows);
-	if (!error.code)
-		error = sequence_rows_read(t->sequences_path, &t->sequences);
-	if (!error.code)
-		error = check_owner(e, t);
-	if (!error.code || !e->force)
-		return error;
-	arrsetlen(t->rows, 0);
-	arrsetlen(t->sequences, 0);
-	return OK;
-}
-
-static void table_close(struct table *t)
-{
-	arrfree(t->rows);
-	arrfree(t->sequences);
-	free(t->path);
-	free(t->sequences_path);
-}
-
 /* The record's member for evaluations of this stream. */
 static const char *record_member(const struct run_evaluation *e)
 {
 	return e->config->eval.stream == EVAL_TUNE ? "searches" : "evaluations";
 }
 
-/* And its name there of one scaling's: its label, and how it was decoded. */
+/* And its name there of one scaling's: its label, and how it was decoded and seen. */
 static const char *record_name(const struct run_evaluation *e, const struct table *t)
 {
 	struct text_builder b = { 0 };
-	if (e->config->eval.kv == EVAL_KV_OFF)
-		return t->label;
-	text_add(&b, "%s; kv ", t->label);
-	eval_kv_name(e->config->eval.kv, &b);
+	text_add(&b, "%s", t->label);
+	add_way(&e->config->eval, &b);
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
@@ -371,14 +228,14 @@ static struct err record_evaluation(const struct run_evaluation *e, const struct
 
 /* Not into a folder that others have taken over meanwhile: the rows there, and its model, may be others by now. The
  * rows come last: with them the work counts as done, and the record is not looked at again. */
-static struct err table_write(const struct run_evaluation *e, const struct work *w, const struct table *t)
+static struct err write_table(const struct run_evaluation *e, const struct work *w, const struct table *t)
 {
 	if (!t->computed)
 		return OK;
 	TRY(lease_check(w->lease));
-	TRY(sequence_rows_write(t->sequences_path, t->sequences, (int)arrlen(t->sequences)));
+	TRY(table_write_parts(t));
 	TRY(record_evaluation(e, t));
-	return rows_write(t->path, t->rows, (int)arrlen(t->rows));
+	return table_write_rows(t);
 }
 
 /* Numbers of another version beside ours: the reader must know. */
@@ -417,12 +274,12 @@ static struct err fill_length(const struct run_evaluation *e, struct work *w, st
 		return OK;
 	}
 	TRY(error);
-	if (!e->force && there(t, e, length))
+	if (!e->force && table_has(t, length))
 		t->reused++;
 	else
 		TRY(compute(e, w, t, scaling, length));
 	for (ptrdiff_t i = 0; rows && i < arrlen(t->rows); i++)
-		if (wanted(&t->rows[i], e, length))
+		if (table_wants(t, &t->rows[i], length))
 			arrput(*rows, t->rows[i]);
 	return OK;
 }
@@ -435,7 +292,7 @@ static struct err evaluate_scaling(const struct run_evaluation *e, struct work *
 		error = fill_length(e, w, &t, scaling, l, rows);
 	if (!error.code)
 		report_reuse(e, &t);
-	struct err written = table_write(e, w, &t);
+	struct err written = write_table(e, w, &t);
 	table_close(&t);
 	return error.code ? error : written;
 }

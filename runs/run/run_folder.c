@@ -18,7 +18,7 @@
 
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
 static const char *const run_files[] = { RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING, "eval-*.csv",
-					 "tune-*.csv", RUN_CHECKPOINTS, RUN_BROKEN_ONES };
+					 "tune-*.csv", "by_position-*.csv", "recall_grid-*.csv", "calibration-*.csv", RUN_CHECKPOINTS, RUN_BROKEN_ONES };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)
@@ -347,19 +347,37 @@ void run_folder_method(const char *label, struct text_builder *b)
 	text_add(b, "-%08" PRIx32, (uint32_t)XXH3_64bits(label, strlen(label)));
 }
 
-char *run_folder_csv(const char *folder, const struct eval_options *eval, const char *label, bool sequences)
+static char *csv_path(const char *folder, const char *what, const struct eval_options *eval, const char *label,
+		      const char *end)
 {
-	struct text_builder name = { 0 };
-	text_add(&name, eval->stream == EVAL_TUNE ? "tune-" : "eval-");
+	struct text_builder name = { 0 }, protocol = { 0 };
+	text_add(&name, "%s-", what);
 	run_folder_method(label, &name);
 	if (eval->kv != EVAL_KV_OFF) {
 		text_add(&name, "-kv-");
 		eval_kv_name(eval->kv, &name);
 	}
-	text_add(&name, sequences ? "-sequences.csv" : ".csv");
+	protocol_name(&eval->protocol, &protocol);
+	if (protocol.size) {
+		text_add(&name, "-protocol-");
+		run_folder_method(protocol.data, &name);
+	}
+	text_add(&name, "%s", end);
 	char *path = io_join(folder, name.data);
 	text_builder_free(&name);
+	text_builder_free(&protocol);
 	return path;
+}
+
+char *run_folder_csv(const char *folder, const struct eval_options *eval, const char *label, bool sequences)
+{
+	return csv_path(folder, eval->stream == EVAL_TUNE ? "tune" : "eval", eval, label,
+			sequences ? "-sequences.csv" : ".csv");
+}
+
+char *run_folder_measure(const char *folder, const struct eval_options *eval, const char *label, enum measure_kind m)
+{
+	return csv_path(folder, measure_name(m), eval, label, ".csv");
 }
 
 static struct err add_searched(const char *path, const char ***label)

@@ -2,13 +2,13 @@
 #define ROPEWALK_RUN_FOLDER_H
 
 #include "runs/config.h"
-#include "runs/run/rows.h"
+#include "runs/run/measures.h"
 
 #include <jansson.h>
 
 /* A run's folder and its files: `config`, `command`, `train.jsonl`, `timing.jsonl`, `model.safetensors`,
- * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, and the same as
- * `tune-...` for stream `tune`. runs/README.md says what is in them. */
+ * `checkpoint-STEP.safetensors`, `record.json`, `eval-METHOD.csv`, `eval-METHOD-sequences.csv`, the same as
+ * `tune-...` for stream `tune`, and `by_position-METHOD.csv`, `recall_grid-METHOD.csv`, `calibration-METHOD.csv`. runs/README.md says what is in them. */
 
 #define RUN_MODEL "model.safetensors"
 #define RUN_CONFIG "config"
@@ -66,8 +66,10 @@ const char *run_folder_name(const char *path);
 void run_folder_method(const char *label, struct text_builder *b);
 /* Path of eval-METHOD.csv or eval-METHOD-sequences.csv; for the stream EVAL_TUNE, of tune-METHOD.csv or
  * tune-METHOD-sequences.csv, so that what was looked at to choose an option never mixes with what is reported. Where it
- * was decoded with a `kv`, that stands behind METHOD. free() it. */
+ * was decoded with a `kv`, that stands behind METHOD, and so does a `protocol` (settled) but `all`. free() it. */
 char *run_folder_csv(const char *folder, const struct eval_options *eval, const char *label, bool sequences);
+/* Likewise of by_position-METHOD.csv and its like, which are of stream EVAL_REPORT. free() it. */
+char *run_folder_measure(const char *folder, const struct eval_options *eval, const char *label, enum measure_kind m);
 
 /* The scalings that were measured on stream `tune` here: labels in the tune-*.csv files, sorted, each once (appended to
  * an stb_ds array; kept). A damaged file is an error. */

@@ -21,6 +21,14 @@ static void find_baselines(const struct chance_request *q, struct sums *sums)
 			sums->reference[sums->count++] = t;
 }
 
+/* Drops the targets that do not count by the protocol; the rest of `s` stays. */
+static void mask(const struct chance_request *q, struct sequence *s)
+{
+	struct cut cut = protocol_cut(q->protocol, q->length);
+	for (int t = 0; t < cut_from(&cut, 0); t++)
+		s->target[t] = -1;
+}
+
 static void add_sequence(const struct chance_request *q, const struct sequence *s, double *p, struct sums *sums)
 {
 	for (int i = 0; i < sums->count; i++) {
@@ -44,6 +52,7 @@ static struct err add_all(const struct chance_request *q, struct sums *sums)
 		batch_make(&batch, (uint64_t)first, count);
 		for (int i = 0; i < count; i++) {
 			struct sequence s = batch_sequence(&batch, i);
+			mask(q, &s);
 			add_sequence(q, &s, p, sums);
 		}
 	}
@@ -56,7 +65,8 @@ static struct err add_all(const struct chance_request *q, struct sums *sums)
 struct err chance(const struct chance_request *request, struct eval_reference out[EVAL_REFERENCES], int *count)
 {
 	struct sums sums = { .count = 0 };
-	find_baselines(request, &sums);
+	if (!protocol_cuts(request->protocol, request->length))
+		find_baselines(request, &sums);
 	*count = sums.count;
 	if (sums.count)
 		TRY(add_all(request, &sums));

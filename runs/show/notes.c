@@ -186,6 +186,8 @@ static void references_line(const struct results *r, struct text_builder *b)
 			     "that does not beat it gains nothing from the longer sequence;", c->scaling_label[c->scalings - 1]);
 	text_add(&p, " the others need no model and are exact on the evaluated sequences (perplexity of their "
 		     "probabilities; accuracy: how often a draw from these is right).");
+	if (protocol_kind_of(&c->config.eval.protocol) > PROTOCOL_HALF)
+		text_add(&p, " They, and the floor, are known where a window is its whole document alone.");
 	flush(&p, b);
 }
 
@@ -335,13 +337,14 @@ static void order_lines(const struct results *r, struct text_builder *b)
 	}
 }
 
-/* Recall asks more often as it grows, unless told to grow by filler. */
+/* Recall asks more often as it grows, unless told to grow by filler; by other protocols some of it is not counted. */
 static void caution_line(const struct results *r, struct text_builder *b)
 {
 	const struct cell *c = first_cell(r, 0);
 	const struct method *task = &c->config.data.task;
 	int pairs = method_find(task->entry, "pairs"), grow = method_find(task->entry, "grow");
-	if (pairs < 0 || grow < 0 || task->value[grow].integer)
+	bool whole = protocol_kind_of(&c->config.eval.protocol) == PROTOCOL_ALL;
+	if (pairs < 0 || grow < 0 || task->value[grow].integer || !whole)
 		return;
 	int last = (int)arrlen(r->grid->multiple) - 1;
 	double times[2], share = (double)c->config.eval.sequences * (double)task->value[pairs].integer;

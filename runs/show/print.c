@@ -2,10 +2,12 @@
 
 #include "model/base/stb.h"
 #include "runs/show/expect.h"
+#include "runs/show/growth.h"
 #include "runs/show/notes.h"
 #include "runs/show/stability.h"
 #include "runs/show/table.h"
 #include "runs/show/verdicts.h"
+#include "runs/show/usable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +27,18 @@ static struct err add_sheets(const struct results *r, enum format format, const 
 		e = table_sheet(r, group[i], &sheet);
 		if (!e.code)
 			add_sheet(format, &sheet, b);
+		if (!e.code && growth_known(r)) {
+			growth_sheet(r, group[i], &sheet);
+			add_sheet(format, &sheet, b);
+		}
 		if (e.code || !*against)
 			continue;
 		table_differences(r, group[i], against, &sheet);
 		add_sheet(format, &sheet, b);
 	}
 	arrfree(group);
+	if (!e.code && usable_sheet(r, &sheet))
+		add_sheet(format, &sheet, b);
 	return e;
 }
 

@@ -285,11 +285,17 @@ static int untouched_scaling(const struct cell *c)
 	return 0;
 }
 
+static bool has_floor(const struct cell *c)
+{
+	const struct method *task = &c->config.data.task;
+	return !isnan(task_of(task)->floor(task, (int)c->config.model.train_length, 0));
+}
+
 struct reached results_reached(const struct results *r, int cells)
 {
 	struct reached n = { 0 };
 	const struct cell *first = &r->grid->cell[results_first(r, cells)];
-	int scaling = untouched_scaling(first);
+	int scaling = untouched_scaling(first), unknown = 0;
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		if (r->grid->cell[i].group != cells)
 			continue;
@@ -297,6 +303,9 @@ struct reached results_reached(const struct results *r, int cells)
 		const struct row *row = results_find(r, i, scaling, 1, first_group(first));
 		n.known += row || r->cell[i].status == CELL_DIVERGED;
 		n.reached += row && row->cell.scored && row->cell.perplexity <= FLOOR_REACHED * row->cell.floor;
+		unknown += row && isnan(row->cell.floor);
 	}
+	if (unknown || !has_floor(first))
+		n.known = n.reached = 0;
 	return n;
 }

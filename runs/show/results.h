@@ -53,7 +53,7 @@ struct summary {
 	int seeds, done, diverged;
 	double perplexity;      /* geometric mean over the seeds done */
 	double least, greatest; /* of their perplexities */
-	double accuracy, floor; /* means */
+	double accuracy, floor; /* means; the floor NaN where it is not known */
 	struct interval nll;    /* t interval over seeds of the mean NLL, nats */
 	struct interval logit;  /* of the accuracy's empirical logit, made wide enough for the mean accuracy */
 	double nll_se;          /* error of the mean NLL that comes from the sequences: clustered by sequence, seeds given */
@@ -74,7 +74,7 @@ void results_tally(const struct results *r, int cell, int scaling, double multip
 int results_first(const struct results *r, int cells);
 
 /* A seed has reached the floor if its perplexity at 1x in the task's first group is at most 1.1 times the floor, under
- * the first scaling that leaves the model as it was trained (factor 1). */
+ * the first scaling that leaves the model as it was trained (factor 1). None is `known` where the floor is not. */
 #define FLOOR_REACHED 1.1
 struct reached {
 	int seeds, known, reached;

@@ -54,6 +54,11 @@ const char *bits_text(double nll, char text[SHORT_TEXT])
 	return text;
 }
 
+double nll_heat(double nll, double floor, double V)
+{
+	return (nll - (isnan(floor) ? 0 : log(floor))) / log(V);
+}
+
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT])
 {
 	double percent = 100 * accuracy;

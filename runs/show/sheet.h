@@ -51,6 +51,9 @@ bool sheet_colour(void);
 const char *perplexity_text(double perplexity, char text[SHORT_TEXT]);
 /* "2.167": an NLL in bits instead of nats. */
 const char *bits_text(double nll, char text[SHORT_TEXT]);
+/* A cell's heat: how much of the way from the floor to a guess among V tokens an NLL in nats has gone; from 0 nats where
+ * the floor is not known (NaN). */
+double nll_heat(double nll, double floor, double V);
 /* "94.5", "100": per cent. */
 const char *accuracy_text(double accuracy, char text[SHORT_TEXT]);
 

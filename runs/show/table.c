@@ -87,7 +87,7 @@ static void found_cell(const struct summary *s, bool warn, const struct method *
 	double V = task_of(task)->vocabulary(task);
 	snprintf(c->line[0], SHEET_TEXT, "%s%s / %s", warn ? "!" : "", level_text(bytes, s->nll.mean, a),
 		 accuracy_text(s->accuracy, b));
-	c->heat = (s->nll.mean - log(s->floor)) / log(V);
+	c->heat = nll_heat(s->nll.mean, s->floor, V);
 	add_range(s, bytes, c);
 	add_remarks(s, bytes, c);
 }
@@ -130,6 +130,7 @@ static bool same_sequences(const struct cell *a, const struct cell *b)
 	return a->config.model.train_length == b->config.model.train_length &&
 	       a->config.eval.eval_seed == b->config.eval.eval_seed &&
 	       a->config.eval.sequences == b->config.eval.sequences &&
+	       !strcmp(label_of(&a->config.eval.protocol), label_of(&b->config.eval.protocol)) &&
 	       !strcmp(label_of(&a->config.data.task), label_of(&b->config.data.task));
 }
 
@@ -158,6 +159,7 @@ struct err table_baselines(const struct results *r, int cells, const char *group
 		.task = task, .train_length = (int)c->config.model.train_length,
 		.sequences = (int)c->config.eval.sequences, .eval_seed = (uint64_t)c->config.eval.eval_seed,
 		.group = group_index(task_of(task), group), .tune = c->config.eval.stream == EVAL_TUNE,
+		.protocol = &c->config.eval.protocol,
 	};
 	*out = NULL;
 	if (q.group < 0 || baselines_shown(r, cells))

@@ -2,7 +2,9 @@
 
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
+#include "runs/show/growth.h"
 #include "runs/show/once.h"
+#include "runs/show/usable.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -84,6 +86,21 @@ static void add_paired(const struct results *r, const struct contender *who, dou
 	record_number(to, "difference_se", there(p.seeds, p.nll_se));
 }
 
+static void add_usable(const struct results *r, const struct contender *who, const char *group, struct records *to)
+{
+	struct usable u = usable_length(r, who, group);
+	record_number(to, "usable_perplexity", u.perplexity);
+	record_number(to, "usable_accuracy", u.accuracy);
+}
+
+static void add_growth(const struct results *r, const struct contender *who, double multiple, const char *group,
+		       struct records *to)
+{
+	struct growth g = growth(r, who, multiple, group);
+	record_number(to, "growth", there(g.seeds, g.nll));
+	record_number(to, "growth_se", there(g.seeds, g.nll_se));
+}
+
 /* Every group that the tasks of a study have. */
 static const char **all_groups(const struct results *r)
 {
@@ -114,6 +131,9 @@ static void add_place(const struct results *r, const struct contender *who, doub
 		record_integer(to, "length", s.length);
 		add_summary(&s, best[i], to);
 		add_bits(cell_of(r, &who[i]), there(s.state == SUMMARY_FOUND, s.nll.mean), to);
+		add_usable(r, &who[i], group, to);
+		if (growth_known(r))
+			add_growth(r, &who[i], multiple, group, to);
 		if (against)
 			add_paired(r, &who[i], multiple, group, against, to);
 	}
@@ -188,6 +208,7 @@ void table_wide(const struct results *r, struct records *out)
 					      there(found, s.perplexity));
 				record_number(out, measure_at("accuracy", multiple, column), there(found, s.accuracy));
 			}
+			add_usable(r, &who[j], group[i], out);
 		}
 	arrfree(group);
 	arrfree(who);

@@ -10,7 +10,6 @@
 #include "train/course.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +139,7 @@ static void fill_cell(const struct row *row, double V, struct sheet_cell *to)
 		return;
 	snprintf(to->line[0], SHEET_TEXT, "%s / %s", perplexity_text(row->cell.perplexity, a),
 		 accuracy_text(row->cell.accuracy, b));
-	to->heat = (row->cell.nll - log(row->cell.floor)) / log(V);
+	to->heat = nll_heat(row->cell.nll, row->cell.floor, V);
 }
 
 static void make_sheet(const struct tuned *t, const char *group, struct sheet *sheet)

@@ -154,8 +154,10 @@ static struct err set_evaluation(struct cell *cell)
 		TRY(add_reference(cell));
 	for (int i = 0; i < cell->scalings; i++)
 		arrput(cell->scaling_label, label_of(&cell->scaling[i]));
-	return config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
-						      &cell->length, &cell->multiple, &cell->lengths));
+	TRY(config_at(c, "multiples", eval_lengths(c->eval.multiples, (int)c->model.train_length, &c->data,
+						   &cell->length, &cell->multiple, &cell->lengths)));
+	return config_at(c, "protocol", protocol_settle(&c->eval.protocol, (int)c->model.train_length, cell->length,
+							cell->lengths));
 }
 
 static bool flag_used(const struct config *c, const char *name)
@@ -280,7 +282,9 @@ static bool same_row(const struct cell *a, const struct cell *b)
 
 void grid_add(struct grid *g, struct cell *cell)
 {
-	if (same_cell(g, cell->identity)) {
+	const struct cell *same = same_cell(g, cell->identity);
+	if (same) {
+		add_alias(g, cell->label, same->group);
 		free_cell(cell);
 		return;
 	}
@@ -302,10 +306,7 @@ static struct err make_cell(struct builder *b)
 		remember_flags(b, &cell.config);
 		set_names(b, &cell);
 	}
-	const struct cell *same = e.code ? NULL : same_cell(b->grid, cell.identity);
-	if (same)
-		add_alias(b->grid, cell.label, same->group);
-	if (e.code || same)
+	if (e.code)
 		free_cell(&cell);
 	else
 		grid_add(b->grid, &cell);
@@ -444,6 +445,7 @@ bool cell_owns(const struct cell *c, int scaling, const struct row *row)
 	return row->seed == c->config.train.seed && row->train_length == c->config.model.train_length &&
 	       row->eval_seed == eval->eval_seed && row->sequences == eval->sequences &&
 	       row_stream(row) == eval->stream && row_kv(row) == eval->kv &&
+	       row_protocol_is(row, &eval->protocol) &&
 	       !strcmp(row->encoding, label_of(&c->config.model.encoding)) &&
 	       !strcmp(row->scaling, c->scaling_label[scaling]) && !strcmp(row->task, label_of(&c->config.data.task));
 }

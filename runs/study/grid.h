@@ -60,7 +60,8 @@ int grid_group(const struct grid *g, const char *label);
 /* Can the cell's model take this scaling at this length? */
 bool cell_possible(const struct cell *c, int scaling, int length);
 
-/* Is the row this cell's as it would be evaluated now: same scaling, task, stream, eval_seed and sequences? */
+/* Is the row this cell's as it would be evaluated now: same scaling, task, stream, protocol,
+ * eval_seed and sequences? */
 bool cell_owns(const struct cell *c, int scaling, const struct row *row);
 
 /* Path of one scaling's rows in the cell's folder (run_folder_csv, with the cell's stream); free() it. */

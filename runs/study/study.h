@@ -1,7 +1,9 @@
 #ifndef ROPEWALK_STUDY_H
 #define ROPEWALK_STUDY_H
 
+#include "runs/study/shard.h"
 #include "runs/study/study_folder.h"
+#include "runs/study/team.h"
 
 /* Running a study: every cell is trained once and evaluated where rows are missing. */
 
@@ -9,11 +11,21 @@ struct study_job {
 	const char *folder;
 	const struct study *study;
 	const struct grid *grid;
-	bool force; /* train and evaluate all anew */
-	int64_t threads;
+	bool force;         /* train and evaluate all anew */
+	const char *token;  /* with force: what this process computes anew is marked by it, and not computed again by
+			     * others with the same; NULL: nobody has */
+	struct shard shard; /* which cells */
+	struct team team;
+	bool dry;           /* print the plan on stdout, and touch nothing */
+	int jobs;           /* processes that divide the cells; below 2: this one */
+	int64_t threads;    /* as the option: of all together */
 	const char *save_every; /* as the option */
 	const char *command_line;
+	char **argv;        /* the same as it came, from the command's name on, NULL behind the last; for jobs */
 };
+
+/* Member of a run's record.json: the token of the --force that computed it. */
+#define STUDY_FORCED "forced"
 
 /* Refuses the folder of another study (study_folder_continues) unless `force` is set. Checks every cell that is to be
  * trained and the space on the disk, prints the plan on stderr, then works through the cells; what is finished is

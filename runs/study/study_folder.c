@@ -242,13 +242,49 @@ double study_folder_seconds(const char *folder)
 	return seconds;
 }
 
+/* The record with its seconds so far, as the program that works on it now. */
+static json_t *renewed_record(const char *folder)
+{
+	json_t *old = NULL, *record = version_json();
+	run_record_read(folder, &old);
+	json_t *seconds = json_object_get(old, "seconds"), *merged = json_object_get(old, "merged");
+	json_object_set_new(record, "status", json_string("a study"));
+	json_object_set_new(record, "seconds", json_real(json_number_value(seconds)));
+	if (json_is_object(merged))
+		json_object_set(record, "merged", merged);
+	json_decref(old);
+	return record;
+}
+
+static void add_seconds(json_t *record, double seconds)
+{
+	seconds += json_number_value(json_object_get(record, "seconds"));
+	json_object_set_new(record, "seconds", json_real(seconds));
+}
+
 struct err study_folder_add_seconds(const char *folder, double seconds)
 {
 	struct lease *lease;
 	TRY(take_turn(folder, &lease));
-	json_t *record = version_json();
-	json_object_set_new(record, "status", json_string("a study"));
-	json_object_set_new(record, "seconds", json_real(study_folder_seconds(folder) + seconds));
+	json_t *record = renewed_record(folder);
+	add_seconds(record, seconds);
+	struct err e = run_record_write(folder, record);
+	json_decref(record);
+	lease_release(lease);
+	return e;
+}
+
+struct err study_folder_add_merged(const char *folder, const char *from, double seconds)
+{
+	struct lease *lease;
+	TRY(take_turn(folder, &lease));
+	json_t *record = renewed_record(folder), *merged = json_object_get(record, "merged");
+	if (!merged) {
+		merged = json_object();
+		json_object_set_new(record, "merged", merged);
+	}
+	add_seconds(record, seconds - json_number_value(json_object_get(merged, from)));
+	json_object_set_new(merged, from, json_real(seconds));
 	struct err e = run_record_write(folder, record);
 	json_decref(record);
 	lease_release(lease);

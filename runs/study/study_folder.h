@@ -39,4 +39,7 @@ const char *study_folder_command(const char *folder);
 double study_folder_seconds(const char *folder);
 struct err study_folder_add_seconds(const char *folder, double seconds);
 
+/* Counts those of the folder `from`, which is merged into it, among them: once, however often it is called. */
+struct err study_folder_add_merged(const char *folder, const char *from, double seconds);
+
 #endif

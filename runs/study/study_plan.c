@@ -10,7 +10,6 @@
 #include "runs/version.h"
 #include "train/course.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +24,29 @@ static bool have_row(const struct row *rows, const struct cell *c, int scaling, 
 	return found == eval_group_names(task_of(&c->config.data.task), name);
 }
 
-/* Its rows, none if those by sequence have gone: an evaluation makes both. */
+/* Are the files beside a scaling's rows there, as an evaluation makes them? */
+static bool have_parts(const struct cell *c, const char *folder, int scaling)
+{
+	const struct eval_options *eval = &c->config.eval;
+	char *sequences = run_folder_csv(folder, eval, c->scaling_label[scaling], true);
+	bool there = io_exists(sequences);
+	free(sequences);
+	for (enum measure_kind m = 0; m < MEASURE_CALIBRATION && eval->stream == EVAL_REPORT; m++) {
+		char *measure = run_folder_measure(folder, eval, c->scaling_label[scaling], m);
+		there = there && io_exists(measure);
+		free(measure);
+	}
+	return there;
+}
+
+/* Its rows, none if those by sequence or the measures have gone. */
 static struct err read_rows(const struct cell *c, const char *folder, int scaling, struct row **rows)
 {
+	if (!have_parts(c, folder, scaling))
+		return OK;
 	char *path = cell_csv(c, folder, scaling);
-	char *sequences = run_folder_csv(folder, &c->config.eval, c->scaling_label[scaling], true);
-	struct err e = io_exists(sequences) ? rows_read(path, rows) : OK;
+	struct err e = rows_read(path, rows);
 	free(path);
-	free(sequences);
 	return e;
 }
 
@@ -49,7 +63,8 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 			continue;
 		p->wanted[scaling * c->lengths + i] = true;
 		p->missing++;
-		p->eval_tokens += c->config.eval.sequences * c->length[i];
+		struct cut cut = protocol_cut(&c->config.eval.protocol, c->length[i]);
+		p->eval_tokens += c->config.eval.sequences * cut.windows * c->length[i];
 	}
 	arrfree(rows);
 	return e;
@@ -101,16 +116,29 @@ static int find_sibling(const struct plan *plan, int index)
 	const struct cell *cell = plan->job->grid->cell;
 	for (int i = 0; i < arrlen(plan->cell); i++)
 		if (i != index && !strcmp(cell[i].trained, cell[index].trained) && !plan->cell[i].diverged &&
-		    (i < index || !plan->cell[i].train))
+		    !plan->cell[i].damaged.code && (i < index || !plan->cell[i].train))
 			return i;
 	return -1;
+}
+
+/* By this process, or by another that was started together with it. */
+static bool forced_already(const struct plan *plan, const char *path)
+{
+	json_t *record;
+	if (!plan->job->token || run_record_read(path, &record).code)
+		return false;
+	const char *token = json_string_value(json_object_get(record, STUDY_FORCED));
+	bool is = token && !strcmp(token, plan->job->token);
+	json_decref(record);
+	return is;
 }
 
 static struct err find_cell(const struct plan *plan, const struct cell *c, struct cell_plan *p)
 {
 	enum cell_status status;
 	TRY(study_folder_find(plan->job->folder, c, &p->path, &status));
-	p->train = plan->job->force || status < CELL_FINISHED;
+	p->anew = plan->job->force && status > CELL_ABSENT && !forced_already(plan, p->path);
+	p->train = p->anew || status < CELL_FINISHED;
 	p->diverged = !p->train && status == CELL_DIVERGED;
 	return OK;
 }
@@ -124,8 +152,8 @@ static struct err plan_cell(struct plan *plan, int index)
 	/* NOLINTNEXTLINE(-Wanalyzer-malloc-leak): a cell is planned once */
 	BUG_IF(!p->wanted, "no memory for %d marks", c->scalings * c->lengths);
 	TRY(plan_training(c, p));
-	for (int i = 0; i < c->scalings && !p->diverged; i++)
-		TRY(plan_scaling(c, p, i, p->train));
+	for (int i = 0; i < c->scalings && !p->diverged && !p->damaged.code; i++)
+		p->damaged = plan_scaling(c, p, i, p->train);
 	for (int i = 0; i < c->scalings && !p->diverged; i++)
 		TRY(plan_memory(c, p, i));
 	return OK;
@@ -144,17 +172,28 @@ void plan_free(struct plan *plan)
 	arrfree(plan->cell);
 }
 
+/* Those that are not this shard's are left alone. */
+static void find_cells(struct plan *plan)
+{
+	const struct grid *g = plan->job->grid;
+	bool *mine = calloc((size_t)arrlen(g->cell) + 1, sizeof *mine);
+	BUG_IF(!mine, "no memory for %d marks", (int)arrlen(g->cell));
+	shard_cells(g, &plan->job->shard, mine);
+	for (int i = 0; i < arrlen(g->cell); i++) {
+		struct cell_plan p = { .sibling = -1, .foreign = !mine[i], .over = !mine[i] };
+		if (mine[i])
+			p.damaged = find_cell(plan, &g->cell[i], &p);
+		arrput(plan->cell, p);
+	}
+	free(mine);
+}
+
 struct err plan_make(struct plan *plan)
 {
-	const struct cell *cell = plan->job->grid->cell;
-	for (int i = 0; i < arrlen(cell); i++) {
-		struct cell_plan p = { .sibling = -1 };
-		struct err e = find_cell(plan, &cell[i], &p);
-		arrput(plan->cell, p);
-		TRY(e);
-	}
-	for (int i = 0; i < arrlen(cell); i++)
-		TRY(plan_cell(plan, i));
+	find_cells(plan);
+	for (int i = 0; i < arrlen(plan->cell); i++)
+		if (!plan->cell[i].foreign && !plan->cell[i].damaged.code)
+			TRY(plan_cell(plan, i));
 	return OK;
 }
 
@@ -166,27 +205,16 @@ struct err plan_renew(struct plan *plan, int index)
 		cell_free(&fresh);
 		return e;
 	}
+	fresh.seconds = plan->cell[index].seconds;
 	cell_free(&plan->cell[index]);
 	plan->cell[index] = fresh;
-	return plan_cell(plan, index);
+	TRY(plan_cell(plan, index));
+	return plan->cell[index].damaged;
 }
-
-struct err plan_disk_suffices(const struct plan *plan)
-{
-	size_t space = 0;
-	for (int i = 0; i < arrlen(plan->cell); i++)
-		space += plan->cell[i].space;
-	return space ? run_model_fits(plan->job->folder, space) : OK;
-}
-
-struct totals {
-	int training, adopting, evaluating, finished, other_version, possible, missing;
-	int64_t train_tokens, eval_tokens;
-	size_t parameters, bytes;
-};
 
 static void add_cell(const struct cell_plan *p, struct totals *t)
 {
+	t->models++;
 	t->training += p->train && p->sibling < 0;
 	t->adopting += p->sibling >= 0;
 	t->evaluating += p->missing > 0;
@@ -196,43 +224,36 @@ static void add_cell(const struct cell_plan *p, struct totals *t)
 	t->missing += p->missing;
 	t->train_tokens += p->train_tokens;
 	t->eval_tokens += p->eval_tokens;
+	t->space += p->space;
 	t->parameters = p->parameters > t->parameters ? p->parameters : t->parameters;
 	t->bytes = p->bytes > t->bytes ? p->bytes : t->bytes;
+	t->seconds += p->seconds;
 }
 
-static void print_minutes(const struct study *s)
+struct totals plan_totals(const struct plan *plan)
 {
-	if (s->minutes > 0)
-		fprintf(stderr, "  the whole study takes about %g minutes on two cores, says its file\n", s->minutes);
-}
-
-void plan_print(const struct plan *plan)
-{
-	char memory[32];
 	struct totals t = { 0 };
-	for (int i = 0; i < arrlen(plan->cell); i++)
-		add_cell(&plan->cell[i], &t);
-	fprintf(stderr, "study %s: models: %d; %d to train, %d to evaluate, %d finished\n", plan->job->folder,
-		(int)arrlen(plan->cell), t.training, t.evaluating, t.finished);
-	fprintf(stderr, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", t.parameters,
-		memory_text(t.bytes, memory), t.train_tokens);
-	if (t.adopting)
-		fprintf(stderr, "  %d more take over the weights of one that only evaluation tells apart from them\n",
-			t.adopting);
-	fprintf(stderr, "  evaluation: %d of %d (model, scaling, length), %" PRId64 " tokens\n", t.missing, t.possible,
-		t.eval_tokens);
-	print_minutes(plan->job->study);
-	if (t.other_version)
-		fprintf(stderr, "warning: %d finished models were trained by another version of the program (this is "
-				"commit %s); --force trains them anew\n", t.other_version, version_commit());
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		const struct cell_plan *p = &plan->cell[i];
+		t.damaged += p->damaged.code != ERR_NONE;
+		if (!p->foreign && !p->damaged.code)
+			add_cell(p, &t);
+	}
+	return t;
+}
+
+struct err plan_disk_suffices(const struct plan *plan)
+{
+	size_t space = plan_totals(plan).space;
+	return space ? run_model_fits(plan->job->folder, space) : OK;
 }
 
 bool cell_has_work(const struct cell_plan *p)
 {
-	return p->train || p->missing;
+	return !p->damaged.code && (p->train || p->missing);
 }
 
 double cell_work(const struct cell_plan *p)
 {
-	return 3.0 * (double)p->train_tokens + (double)p->eval_tokens;
+	return p->seconds > 0 ? p->seconds : 3.0 * (double)p->train_tokens + (double)p->eval_tokens;
 }

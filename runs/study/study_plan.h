@@ -3,17 +3,23 @@
 
 #include "runs/study/study.h"
 
+#include <stdio.h>
+
 /* What is to be done in a study, as its folder is now. */
 
 struct cell_plan {
 	char *path;
 	bool train;
+	bool anew;              /* not from a checkpoint: its results are to be replaced */
 	int sibling;            /* whose weights it takes over instead, -1: none */
 	bool diverged;          /* before, and not to be tried again */
 	int64_t train_tokens, eval_tokens;
 	int possible, missing;  /* evaluations: scalings by lengths */
 	bool *wanted;           /* [scalings][lengths]: missing */
 	size_t parameters, bytes, space; /* bytes: of memory, to train; space: on disk */
+	double seconds;         /* that the work may take, by plan_estimate */
+	bool foreign;           /* of another shard */
+	struct err damaged;     /* why nothing can be done for it */
 	bool over;              /* nothing is left to be done for it, or nothing more can be */
 };
 
@@ -22,22 +28,33 @@ struct plan {
 	struct cell_plan *cell; /* stb_ds */
 };
 
-/* Looks at every cell; an error is that of the first that cannot be computed. plan_free it in any case. */
+/* Looks at every cell of the job's shard. One whose folder is damaged is `damaged`; an error is that of the first that
+ * asks for too much. plan_free it in any case. */
 struct err plan_make(struct plan *plan);
 void plan_free(struct plan *plan);
 
 /* Looks at one cell again: other processes may have worked on it. */
 struct err plan_renew(struct plan *plan, int index);
 
-/* What is to do, on stderr. */
-void plan_print(const struct plan *plan);
+/* Sums over the cells of the shard. */
+struct totals {
+	int models, training, adopting, evaluating, finished, other_version, damaged, possible, missing;
+	int64_t train_tokens, eval_tokens;
+	size_t parameters, bytes, space; /* parameters, bytes: the most of any */
+	double seconds;
+};
+struct totals plan_totals(const struct plan *plan);
+
+/* What is to do. With `cells` also a line for each that has work. */
+void plan_print(const struct plan *plan, bool cells, FILE *to);
 
 /* Does the disk have room for what is to be trained? */
 struct err plan_disk_suffices(const struct plan *plan);
 
 bool cell_has_work(const struct cell_plan *p);
 
-/* The share of the work by tokens; a trained token costs about three evaluated ones, forward and backward. */
+/* Its share of the work: the seconds estimated, or by tokens, of which a trained one, forward and backward, costs about
+ * three evaluated ones. */
 double cell_work(const struct cell_plan *p);
 
 #endif

@@ -1,0 +1,207 @@
+#include "runs/plot/plot.h"
+
+#include "model/base/io.h"
+#include "model/base/stb.h"
+#include "runs/plot/gnuplot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A picture is a file that defines `picture_NAME`, and a row here. */
+#define PICTURE_LIST                                                                 \
+	_(perplexity) _(accuracy) _(by_position) _(recall_grid) _(seeds) _(frequencies) \
+	_(training)
+
+#define _(name) extern const struct picture picture_##name;
+PICTURE_LIST
+#undef _
+
+#define _(name) &picture_##name,
+static const struct picture *const list[] = { PICTURE_LIST };
+#undef _
+
+const struct picture *picture_at(int index)
+{
+	int count = sizeof list / sizeof *list;
+	return index >= 0 && index < count ? list[index] : NULL;
+}
+
+const char *picture_name_at(int index, const void *unused)
+{
+	const struct picture *p = picture_at(index);
+	(void)unused;
+	return p ? p->name : NULL;
+}
+
+static struct err unknown(const char *name)
+{
+	const char *nearest = nearest_name(name, picture_name_at, NULL);
+	struct text_builder hint = { 0 };
+	if (nearest)
+		text_add(&hint, "Did you mean %s? ", nearest);
+	text_add(&hint, "There are:");
+	for (int i = 0; picture_at(i); i++)
+		text_add(&hint, "%s %s", i ? "," : "", picture_at(i)->name);
+	struct err e = err_usage(hint.data, "--picture: '%.60s' is unknown", name);
+	text_builder_free(&hint);
+	return e;
+}
+
+static struct err pick(const char *name, bool *wanted)
+{
+	for (int i = 0; picture_at(i); i++)
+		if (same_name(name, picture_at(i)->name)) {
+			wanted[i] = true;
+			return OK;
+		}
+	return unknown(name);
+}
+
+struct err pictures_pick(const char *text, bool wanted[PICTURES])
+{
+	int count;
+	char **name = text_list(text, &count);
+	struct err e = OK;
+	for (int i = 0; i < PICTURES; i++)
+		wanted[i] = !*text && picture_at(i);
+	if (*text && !count)
+		e = err_usage("Leave the option out for all of them.", "--picture: names none");
+	for (int i = 0; i < count && !e.code; i++)
+		e = pick(name[i], wanted);
+	text_list_free(name);
+	return e;
+}
+
+struct err picture_make(const struct picture *p, const struct results *r, struct chart *out)
+{
+	*out = (struct chart){ .columns = 1 };
+	struct err e = p->make(r, out);
+	for (int i = 0; i < arrlen(out->panel); i++) {
+		axis_finish(&out->panel[i].x);
+		axis_finish(&out->panel[i].y);
+	}
+	BUG_IF(!e.code && !arrlen(out->panel) && !out->absent, "picture %s is nothing, and does not say why", p->name);
+	return e;
+}
+
+struct err picture_draw(const struct picture *p, const struct chart *c, enum picture_format format, char **image,
+			size_t *size)
+{
+	struct text_builder script = { 0 };
+	chart_whole_script(c, p->name, format, &script);
+	struct err e = gnuplot_run(&script, image, size);
+	text_builder_free(&script);
+	return e.code ? err_at(e, "%s", p->name) : e;
+}
+
+static char *file_of(const char *folder, const char *name, const char *suffix)
+{
+	char *path = io_join(folder, chart_text("%s.%s", name, suffix));
+	return path;
+}
+
+/* Does the file hold this text? */
+static bool holds(const char *path, const struct text_builder *text)
+{
+	char *data;
+	size_t size;
+	if (!io_exists(path) || io_read(path, &data, &size).code)
+		return false;
+	bool same = size == text->size && !memcmp(data, text->data, size);
+	free(data);
+	return same;
+}
+
+static struct err write_image(const struct picture *p, const struct chart *c, enum picture_format format,
+			      const char *path)
+{
+	char *image;
+	size_t size;
+	TRY(picture_draw(p, c, format, &image, &size));
+	struct err e = io_write(path, image, size);
+	free(image);
+	return e;
+}
+
+/* The image first: where script and table are as they should be, it is there and of them. */
+static struct err write_files(const struct plot_job *job, const struct picture *p, const struct chart *c)
+{
+	struct text_builder script = { 0 }, table = { 0 };
+	char *image = file_of(job->folder, p->name, picture_suffix(job->format));
+	char *script_path = file_of(job->folder, p->name, "gp"), *table_path = file_of(job->folder, p->name, "tsv");
+	chart_script(c, p->name, job->format, &script);
+	chart_tsv(c, &table);
+	bool same = holds(script_path, &script) && holds(table_path, &table);
+	struct err e = OK;
+	if (gnuplot_there() && !(same && io_exists(image)))
+		e = write_image(p, c, job->format, image);
+	if (!e.code && !same)
+		e = io_write(script_path, script.data, script.size);
+	if (!e.code && !same)
+		e = io_write(table_path, table.data, table.size);
+	text_builder_free(&script);
+	text_builder_free(&table);
+	free(image);
+	free(script_path);
+	free(table_path);
+	return e;
+}
+
+static struct err plot_one(const struct plot_job *job, const struct picture *p, struct plotted *out)
+{
+	struct chart chart;
+	struct err e = picture_make(p, job->results, &chart);
+	if (!e.code && !arrlen(chart.panel)) {
+		text_add(&out->absent, "%s: %s\n", p->name, chart.absent);
+	} else if (!e.code) {
+		e = write_files(job, p, &chart);
+		text_add(&out->names, "%s%s", out->count++ ? ", " : "", p->name);
+	}
+	chart_free(&chart);
+	return e;
+}
+
+struct err plot(const struct plot_job *job, struct plotted *out)
+{
+	*out = (struct plotted){ .images = gnuplot_there() };
+	TRY(io_make_folder(job->folder));
+	for (int i = 0; picture_at(i); i++)
+		if (job->wanted[i])
+			TRY(plot_one(job, picture_at(i), out));
+	return OK;
+}
+
+void plotted_free(struct plotted *p)
+{
+	text_builder_free(&p->names);
+	text_builder_free(&p->absent);
+	*p = (struct plotted){ 0 };
+}
+
+static struct err draw_study(const char *folder, const char *pictures, const struct study *s, const struct grid *g,
+			     struct plotted *out)
+{
+	struct results r;
+	bool wanted[PICTURES];
+	TRY(pictures_pick("", wanted));
+	TRY(results_read(folder, s, g, &r));
+	const struct plot_job job = { &r, pictures, wanted, PICTURE_SVG };
+	struct err e = plot(&job, out);
+	results_free(&r);
+	return e;
+}
+
+void plot_study(const char *folder, const struct study *s, const struct grid *g)
+{
+	struct plotted done = { 0 };
+	char *pictures = io_join(folder, "pictures");
+	struct err e = draw_study(folder, pictures, s, g, &done);
+	if (e.code)
+		fprintf(stderr, "pictures: not drawn: %s\n", e.text);
+	else
+		fprintf(stderr, "pictures: %s: %s%s%s\n", pictures, done.count ? done.names.data : "none",
+			done.images ? "" : "; as scripts and tables: ", done.images ? "" : GNUPLOT_MISSING);
+	plotted_free(&done);
+	free(pictures);
+}
