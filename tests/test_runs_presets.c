@@ -1,6 +1,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/preset.h"
+#include "runs/show/verdicts.h"
 #include "runs/study/locate.h"
 #include "runs/study/study.h"
 
@@ -147,6 +148,83 @@ static void test_copy_like_scaling(void **state)
 	close_preset(&other, &recall);
 }
 
+static void check_listed(const char *document, const char *name)
+{
+	struct text_builder cell = { 0 };
+	char *text;
+	size_t size;
+	assert_ok(io_read(document, &text, &size));
+	text_add(&cell, "`%s`", name);
+	bool listed = false;
+	for (const char *row = text; (row = strstr(row, "\n| `")) && !listed; row++) {
+		const char *found = strstr(row, cell.data);
+		listed = found && found < strchr(row + 1, '\n');
+	}
+	if (!listed)
+		fail_msg("%s has no row of the preset %s", document, name);
+	text_builder_free(&cell);
+	free(text);
+}
+
+/* Every one is told of, says how long it takes, and can give the verdicts that it asks for. */
+static void test_what_presets_say(void **state)
+{
+	(void)state;
+	const char *name;
+	for (int i = 0; (name = preset_at(i, NULL)); i++) {
+		struct study s;
+		struct grid g;
+		open_preset(name, &s, &g);
+		check_listed("README.md", name);
+		check_listed("runs/README.md", name);
+		if (!(s.minutes > 0))
+			fail_msg("%s does not say its minutes", name);
+		int seeds = 0;
+		for (int j = 0; j < arrlen(g.cell); j++)
+			seeds += g.cell[j].group == 0;
+		for (int j = 0; j < arrlen(s.claim); j++)
+			if (s.claim[j].kind == CLAIM_ORDER && seeds < VERDICT_SEEDS)
+				fail_msg("%s: %d seeds give no verdict", name, seeds);
+		close_preset(&s, &g);
+	}
+}
+
+/* What is compared with a paper's models: the same encodings by one recipe, six seeds. */
+static void test_press(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	open_preset("like_press2022", &s, &g);
+	assert_int_equal(trainings(&g), 24);
+	for (int i = 0; i < arrlen(g.cell); i++)
+		assert_true(g.cell[i].config.model.layers == 3 && g.cell[i].config.train.steps == 2000);
+	close_preset(&s, &g);
+	open_preset("zoology", &s, &g);
+	const struct config *c = &g.cell[0].config;
+	assert_string_equal(c->data.task.entry->name, "mqar");
+	assert_true(c->model.hidden == 0 && c->model.heads == 1 && c->model.width == 64 && c->model.layers == 2);
+	assert_int_equal(task_of(&c->data.task)->vocabulary(&c->data.task), 8192);
+	assert_string_equal(c->model.encoding.entry->name, "learned");
+	close_preset(&s, &g);
+}
+
+/* A variant changes what its name says: its models are not the default's. */
+static void test_variants(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "sensitivity", "sizes" };
+	for (int n = 0; n < 2; n++) {
+		struct study s;
+		struct grid g;
+		open_preset(names[n], &s, &g);
+		assert_int_equal(arrlen(g.cell), 3 * g.groups);
+		assert_int_equal(trainings(&g), arrlen(g.cell));
+		assert_int_equal(s.claim[0].kind, CLAIM_STABILITY);
+		close_preset(&s, &g);
+	}
+}
+
 /* The recipe of the study of text: models of half a million parameters, rope under five scalings. */
 static void test_text(void **state)
 {
@@ -170,6 +248,9 @@ int main(void)
 		cmocka_unit_test(test_encodings_of_two_layers),
 		cmocka_unit_test(test_copy_like_scaling),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_what_presets_say),
+		cmocka_unit_test(test_press),
+		cmocka_unit_test(test_variants),
 	};
 	return cmocka_run_group_tests_name("runs presets", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "runs/options.h"
 #include "runs/run/run_folder.h"
 #include "runs/show/sheet.h"
+#include "runs/show/verdicts.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -28,9 +29,9 @@ void finding_judge(struct finding *f, int wins, int losses, int ties)
 	f->wins = wins;
 	f->p = sign_test(wins, losses);
 	f->verdict = CLAIM_UNTESTABLE;
-	if (seeds < CLAIM_SEEDS)
-		f->reason = kept("%d seed%s: a verdict takes %d", seeds, seeds == 1 ? "" : "s", CLAIM_SEEDS);
-	else if (!(f->p < CLAIM_LEVEL))
+	if (seeds < VERDICT_SEEDS)
+		f->reason = kept("%d seed%s: a verdict takes %d", seeds, seeds == 1 ? "" : "s", VERDICT_SEEDS);
+	else if (!(f->p < VERDICT_P))
 		f->reason = kept("%d of %d seeds are for it, %d equal: p=%.2g", wins, seeds, ties, f->p);
 	else
 		f->verdict = wins > losses ? CLAIM_HOLDS : CLAIM_FAILS;
@@ -55,15 +56,12 @@ static int scaling_of_cells(const struct results *r, int cells, const char *labe
 
 const char *not_learned(const struct results *r, int cells)
 {
+	struct reached n = results_reached(r, cells);
 	const struct cell *c = &r->grid->cell[results_first(r, cells)];
-	int none = scaling_of_cells(r, cells, "none");
-	if (none < 0)
+	const struct method *task = &c->config.data.task;
+	if (n.reached == n.seeds || isnan(task_of(task)->floor(task, (int)c->config.model.train_length, 0)))
 		return NULL;
-	struct summary s = results_summary(r, cells, none, 1, task_of(&c->config.data.task)->groups[0]);
-	if (s.state != SUMMARY_FOUND || !(s.perplexity > FLOOR_REACHED * s.floor))
-		return NULL;
-	return kept("%s has not learned the task: perplexity %.3g at 1x", label_of(&c->config.model.encoding),
-		    s.perplexity);
+	return kept("%s has learned the task in %d of %d seeds", label_of(&c->config.model.encoding), n.reached, n.seeds);
 }
 
 static const char *row_text(const struct spot *s)
@@ -111,7 +109,7 @@ static double value(const struct comparison *c, const struct row *row)
 }
 
 struct count {
-	int seeds, wins, losses;
+	int asked, seeds, wins, losses; /* seeds of the study, and those that have both numbers */
 	double a, b; /* means over the seeds */
 };
 
@@ -134,6 +132,7 @@ static struct count count_seeds(const struct comparison *c, const struct results
 		const struct cell *cell = &r->grid->cell[i];
 		if (cell->group != a->cells)
 			continue;
+		n.asked++;
 		const struct row *mine = row_of(r, a, cell->config.train.seed);
 		const struct row *other = b ? row_of(r, b, cell->config.train.seed) : NULL;
 		if (mine && (other || !b))
@@ -208,6 +207,8 @@ static void compare(const struct comparison *c, const struct results *r, struct 
 	finding_judge(out, n.wins, n.losses, n.seeds - n.wins - n.losses);
 	describe(c, &n, out->p, out);
 	const char *why = why_not(c, r, &a, other);
+	if (!why && n.seeds < n.asked)
+		why = kept("%d of %d seeds have both numbers", n.seeds, n.asked);
 	if (why) {
 		out->verdict = CLAIM_UNTESTABLE;
 		out->reason = why;

@@ -27,11 +27,9 @@ struct comparison {
 	bool learning; /* whether a's models learn the task is the question, so they need not have */
 };
 
-#define CLAIM_SEEDS 6    /* a verdict takes so many at least */
-#define CLAIM_LEVEL 0.05 /* and a p below this */
-
-/* Of the pairs that differ, those for and against a statement; what the two-sided sign test says of them: CLAIM_HOLDS,
- * CLAIM_FAILS (those against win) or CLAIM_UNTESTABLE, with the reason. */
+/* Of the pairs that differ, those for and against a statement; what the two-sided sign test says of them, by the rules of
+ * an order's verdict (runs/show/verdicts.h): CLAIM_HOLDS, CLAIM_FAILS (those against win) or CLAIM_UNTESTABLE, with the
+ * reason. */
 void finding_judge(struct finding *f, int wins, int losses, int ties);
 
 /* Puts a part's finding to the whole's, which begins zeroed: a claim holds if each part does, and fails if one is turned
@@ -41,8 +39,8 @@ void finding_join(struct finding *whole, const struct finding *part);
 /* All comparisons of a claim, up to the one without an encoding, into a zeroed finding. */
 struct err claim_compare(const struct comparison *c, const struct results *r, struct finding *out);
 
-/* Have the models of this encoding learned the task: mean perplexity at 1x, unscaled, at most FLOOR_REACHED times the
- * floor? Otherwise the reason, kept; NULL: they have. */
+/* Have all models of a group of cells learned the task (results_reached), as far as its floor is known? Otherwise the
+ * reason, kept; NULL: they have. */
 const char *not_learned(const struct results *r, int cells);
 
 /* The cells of this encoding; -1: there are none. */

@@ -111,6 +111,14 @@ void claims_markdown(const struct tested *t, int count, const struct claim_sourc
 	}
 }
 
+static void add_count(struct records *to, const char *column, int count, bool there)
+{
+	if (there)
+		record_integer(to, column, count);
+	else
+		record_text(to, column, NULL);
+}
+
 void claims_records(const struct tested *t, int count, const struct claim_sources *from, struct records *to)
 {
 	for (int i = 0; i < count; i++) {
@@ -125,9 +133,9 @@ void claims_records(const struct tested *t, int count, const struct claim_source
 		record_text(to, "verdict", claim_verdict_name(f->verdict));
 		record_text(to, "reason", f->reason);
 		record_text(to, "measured", one_line(f->measured));
-		record_number(to, "seeds", f->seeds ? f->seeds : NAN);
-		record_number(to, "wins", f->seeds ? f->wins : NAN);
-		record_number(to, "p", f->seeds ? f->p : NAN);
+		add_count(to, "seeds", f->seeds, f->seeds > 0);
+		add_count(to, "wins", f->wins, f->seeds > 0);
+		record_number(to, "p", f->seeds ? f->p : (double)NAN);
 		record_text(to, "again", claim_command(c, from));
 	}
 }

@@ -28,6 +28,7 @@ static void print(const struct own *own, const struct tested *t, const struct cl
 	struct text_builder b = { 0 };
 	struct records records = { 0 };
 	int count = (int)arrlen(t);
+	text_add(&b, "%s", "");
 	if (own->format == TEXT)
 		claims_text(t, count, from, full, &b);
 	else if (own->format == MD)
