@@ -210,11 +210,15 @@ void progress_start(struct progress *p, const char *what)
 		beat_start();
 }
 
+/* News are kept oftener than told, for the thread. */
+#define NEWS 10
+
 bool progress_due(const struct progress *p)
 {
 	(void)p;
+	double now = clock_seconds();
 	pthread_mutex_lock(&last.mutex);
-	bool is = due(clock_seconds());
+	bool is = due(now) || now - last.known >= interval() / NEWS;
 	pthread_mutex_unlock(&last.mutex);
 	return is;
 }
@@ -234,7 +238,8 @@ void progress_show(struct progress *p, double share, const char *format, ...)
 	snprintf(text, sizeof text, "%s%s", note, left);
 	pthread_mutex_lock(&last.mutex);
 	know(p, text, now);
-	tell("", now);
+	if (due(now))
+		tell("", now);
 	pthread_mutex_unlock(&last.mutex);
 }
 

@@ -198,7 +198,6 @@ struct err plan_renew(struct plan *plan, int index)
 
 static void add_cell(const struct cell_plan *p, struct totals *t)
 {
-	t->models++;
 	t->training += p->train && p->sibling < 0;
 	t->adopting += p->sibling >= 0;
 	t->evaluating += p->missing > 0;
@@ -219,8 +218,10 @@ struct totals plan_totals(const struct plan *plan)
 	struct totals t = { 0 };
 	for (int i = 0; i < arrlen(plan->cell); i++) {
 		const struct cell_plan *p = &plan->cell[i];
-		t.damaged += p->damaged.code != ERR_NONE;
-		if (!p->foreign && !p->damaged.code)
+		if (p->foreign)
+			continue;
+		t.models++;
+		if (!p->damaged.code)
 			add_cell(p, &t);
 	}
 	return t;

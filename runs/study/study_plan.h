@@ -38,7 +38,7 @@ struct err plan_renew(struct plan *plan, int index);
 
 /* Sums over the cells of the shard. */
 struct totals {
-	int models, training, adopting, evaluating, finished, other_version, damaged, possible, missing;
+	int models, training, adopting, evaluating, finished, other_version, possible, missing;
 	int64_t train_tokens, eval_tokens;
 	size_t parameters, bytes, space; /* parameters, bytes: the most of any */
 	double seconds;

@@ -239,20 +239,13 @@ static struct err add_seconds(struct study_work *w)
 	return OK;
 }
 
-/* A damaged cell is left to the user. */
-static void give_up(struct study_work *w, int index)
-{
-	if (team_speaks(&w->plan->job->team))
-		report_failure(w, index, &w->plan->cell[index].damaged);
-	w->failed++;
-	end_cell(w, index);
-}
-
 static struct err visit(struct study_work *w, int index)
 {
 	struct cell_plan *p = &w->plan->cell[index];
+	/* Left to the user, whom the plan has told. */
 	if (p->damaged.code) {
-		give_up(w, index);
+		w->failed++;
+		end_cell(w, index);
 		return OK;
 	}
 	bool had_work = cell_has_work(p);
