@@ -4,23 +4,25 @@
 #SBATCH --cpus-per-task=2
 #SBATCH --mem=4G
 #SBATCH --time=04:00:00
-#SBATCH --signal=TERM@60
+#SBATCH --signal=B:TERM@60
 #SBATCH --requeue
 #
 # A study on a cluster with Slurm. From the repository's folder, after `make`:
 #
 #	sbatch --array=1-8 runs/presets/slurm.sh encodings
 #
-# The tasks of the array divide the models of one folder, which all nodes must see: whoever is free takes the next one,
-# and the last one prints the tables. Where nodes share no folder give each its part, a folder for each, and join them
+# The tasks of the array divide the models of one folder, which all nodes must see: whoever is free takes the next one;
+# each waits for the others at the end and prints the tables into its own log. Where nodes share no folder give each its part, a folder for each, and join them
 # when all have ended:
 #
 #	SHARDS=1 sbatch --array=1-8 runs/presets/slurm.sh encodings
 #	build/ropewalk merge runs/out/encodings-part-* --out=runs/out/encodings
 #
-# Tasks of one job instead of an array:  sbatch --ntasks=8 runs/presets/slurm.sh encodings
+# Tasks of one job instead of an array, of which the first prints the tables:
 #
-# Near the end of its time Slurm sends SIGTERM: the step is ended and saved, and the same line goes on. So that all
+#	sbatch --ntasks=8 runs/presets/slurm.sh encodings
+#
+# A minute before the end of its time Slurm sends SIGTERM: the step is ended and saved, and the same line goes on. So that all
 # compute the same bits on whatever node they come to, BLAS is held to the kernels of one processor; build with
 # ARCH=x86-64-v3 for the same reason.
 
