@@ -85,8 +85,9 @@ static void test_launched(void **state)
 	(void)state;
 	shell(CHECK "export OMPI_COMM_WORLD_SIZE=3 PMIX_NAMESPACE=7\n"
 		    "for i in 0 1 2; do\n"
-		    "  OMPI_COMM_WORLD_RANK=$i ropewalk study long.study --out=team --threads=1 --steps=200 --force \\\n"
-		    "    >out$i 2>err$i & done\n"
+		    "  OMPI_COMM_WORLD_RANK=$i ropewalk study long.study --out=team --threads=1 --force >out$i 2>err$i &\n"
+		    "  until grep -q '1 of 3' err0 2>/dev/null; do sleep 0.02; done\n"
+		    "done\n"
 		    "wait\n"
 		    "head -n 1 out0 | grep -q '^study team$'\n"
 		    "no [ -s out1 ]\n"
@@ -98,9 +99,12 @@ static void test_launched(void **state)
 		    "[ $(worked err0 err1 err2 | uniq | wc -l) = 3 ]\n"
 		    "grep -q '^\\[rank 0 of 3\\] . of 3' err0\n"
 		    "for i in 0 1; do\n"
-		    "  OMPI_COMM_WORLD_RANK=$i ropewalk study long.study --out=team --steps=200 --shard=auto >out$i 2>err$i\n"
+		    "  OMPI_COMM_WORLD_RANK=$i ropewalk study long.study --out=team --shard=auto >out$i 2>err$i\n"
 		    "done\n"
-		    "[ $(cat team/*/record.json | grep '\"forced\": \"7\"' | wc -l) = 3 ]");
+		    "[ $(cat team/*/record.json | grep '\"forced\": \"7\"' | wc -l) = 3 ]\n"
+		    "OMPI_COMM_WORLD_RANK=0 ropewalk study long.study --out=team --force --seed=1,2 >out0 2>err0\n"
+		    "grep -q '^study team: models: 2; 2 to train' err0\n"
+		    "[ $(worked err0 | wc -l) = 2 ]");
 }
 
 /* The lock of a model says which process is at work on it. */

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,13 +99,7 @@ int jobs_count(const struct plan *plan)
 
 /* ---- Starting ---- */
 
-static char *keep(char *text)
-{
-	BUG_IF(!text, "no memory for a text");
-	return text;
-}
-
-/* The environment, and TEAM_WORKER in fresh memory as its last. */
+/* The environment, and TEAM_WORKER. */
 static char **worker_environment(const struct crew *c, int index, int threads)
 {
 	char **envp = NULL, text[256];
@@ -112,7 +107,7 @@ static char **worker_environment(const struct crew *c, int index, int threads)
 		if (strncmp(*e, TEAM_WORKER "=", sizeof TEAM_WORKER))
 			arrput(envp, *e);
 	snprintf(text, sizeof text, TEAM_WORKER "=%d/%d %d %s", index, c->count, threads, c->plan->job->token);
-	arrput(envp, keep(strdup(text)));
+	arrput(envp, (char *)(uintptr_t)text_keep(text));
 	arrput(envp, NULL);
 	return envp;
 }
@@ -159,7 +154,6 @@ static struct err start_worker(struct crew *c, struct worker *w, const char *pat
 	if (held)
 		cores_release();
 	close(end[1]);
-	free(envp[arrlen(envp) - 2]);
 	arrfree(envp);
 	arrfree(argv);
 	w->from = end[0];
