@@ -16,7 +16,7 @@
 #define LONG MODEL "seed = 1, 2, 3\nsteps = 1500\n"
 
 /* Every line must succeed. no: a command that must not. worked: the models that the processes say they work on. */
-#define CHECK "set -e\nno() { ! \"$@\"; }\n" \
+#define CHECK "set -e\np=$ROPEWALK_PROGRAM\nno() { ! \"$@\"; }\n" \
 	      "worked() { sed -n 's/^\\[.*\\] [0-9]* of [0-9]*\\(, about .* left\\)*: //p' \"$@\" | sort; }\n"
 
 static int start(void **state)
@@ -85,7 +85,7 @@ static void test_launched(void **state)
 	(void)state;
 	shell(CHECK "export OMPI_COMM_WORLD_SIZE=3 PMIX_NAMESPACE=7\n"
 		    "for i in 0 1 2; do\n"
-		    "  OMPI_COMM_WORLD_RANK=$i ropewalk study long.study --out=team --threads=1 --force >out$i 2>err$i &\n"
+		    "  OMPI_COMM_WORLD_RANK=$i $p study long.study --out=team --threads=1 --force >out$i 2>err$i &\n"
 		    "  until grep -q '1 of 3' err0 2>/dev/null; do sleep 0.02; done\n"
 		    "done\n"
 		    "wait\n"
@@ -112,7 +112,7 @@ static void test_dead_worker(void **state)
 {
 	(void)state;
 	shell(CHECK "ropewalk study long.study --out=whole --threads=1 >whole.txt 2>&1\n"
-		    "\"$ROPEWALK_PROGRAM\" study long.study --out=dead --jobs=2 --threads=2 --save-every=50 >dead.txt 2>err & pid=$!\n"
+		    "$p study long.study --out=dead --jobs=2 --threads=2 --save-every=50 >out 2>err & pid=$!\n"
 		    "until ls dead/*/checkpoint-* >/dev/null 2>&1; do sleep 0.02; done\n"
 		    "one=$(sed -n 's/^pid = //p' dead/*/lock | head -n 1)\n"
 		    "[ $one != $pid ]\n"
@@ -128,7 +128,7 @@ static void test_stop(void **state)
 {
 	(void)state;
 	struct program_run r = program_run_shell(
-		"\"$ROPEWALK_PROGRAM\" study endless.study --out=stop --jobs=2 --threads=2 & pid=$!\n"
+		"$ROPEWALK_PROGRAM study endless.study --out=stop --jobs=2 --threads=2 & pid=$!\n"
 		"until ls stop/seed-1*/train.jsonl && ls stop/seed-2*/train.jsonl; do sleep 0.02; done >/dev/null 2>&1\n"
 		"kill -TERM $pid; wait $pid");
 	if (r.code != 143 || !strstr(r.err, "\nropewalk: stopped by SIGTERM\n  What is finished is kept. It goes on with: "
@@ -144,7 +144,7 @@ static void test_stop(void **state)
 static void test_dead_parent(void **state)
 {
 	(void)state;
-	shell(CHECK "\"$ROPEWALK_PROGRAM\" study endless.study --out=orphan --jobs=2 --threads=2 >/dev/null 2>&1 & pid=$!\n"
+	shell(CHECK "$p study endless.study --out=orphan --jobs=2 --threads=2 >/dev/null 2>&1 & pid=$!\n"
 		    "until ls orphan/seed-1*/train.jsonl && ls orphan/seed-2*/train.jsonl; do sleep 0.02; done >ls 2>&1\n"
 		    "kill -KILL $pid\n"
 		    "for i in $(seq 500); do ls orphan/*/lock >ls 2>&1 || break; sleep 0.02; done\n"

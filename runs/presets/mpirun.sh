@@ -7,7 +7,8 @@
 #
 # They exchange no messages: each takes the next model that nobody has, and rank 0 prints the tables at the end. On one
 # machine `ropewalk study encodings --jobs=4` does the same without mpirun. THREADS: of each process (1), on cores of its
-# own unless MPIRUN says otherwise. So that different machines compute the same bits BLAS is held to the kernels of one processor.
+# own unless MPIRUN says otherwise. So that different machines compute the same bits BLAS is held to the kernels of one
+# processor.
 
 processes=${1:?how many processes? runs/presets/mpirun.sh N STUDY [--option=value ...]}
 study=${2:?name a study: runs/presets/mpirun.sh N STUDY [--option=value ...]}

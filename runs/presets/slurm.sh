@@ -12,8 +12,8 @@
 #	sbatch --array=1-8 runs/presets/slurm.sh encodings
 #
 # The tasks of the array divide the models of one folder, which all nodes must see: whoever is free takes the next one;
-# each waits for the others at the end and prints the tables into its own log. Where nodes share no folder give each its part, a folder for each, and join them
-# when all have ended:
+# each waits for the others at the end and prints the tables into its own log. Where nodes share no folder give each its
+# part, a folder for each, and join them when all have ended:
 #
 #	SHARDS=1 sbatch --array=1-8 runs/presets/slurm.sh encodings
 #	build/ropewalk merge runs/out/encodings-part-* --out=runs/out/encodings
@@ -22,8 +22,8 @@
 #
 #	sbatch --ntasks=8 runs/presets/slurm.sh encodings
 #
-# A minute before the end of its time Slurm sends SIGTERM: the step is ended and saved, and the same line goes on. So that all
-# compute the same bits on whatever node they come to, BLAS is held to the kernels of one processor; build with
+# A minute before the end of its time Slurm sends SIGTERM: the step is ended and saved, and the same line goes on. So that
+# all compute the same bits on whatever node they come to, BLAS is held to the kernels of one processor; build with
 # ARCH=x86-64-v3 for the same reason.
 
 study=${1:?name a study: sbatch runs/presets/slurm.sh STUDY [--option=value ...]}

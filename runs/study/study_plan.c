@@ -207,8 +207,8 @@ struct err plan_make(struct plan *plan)
 	return OK;
 }
 
-/* A launcher may give two runs, one after the other, the same token: marks that were there before are those of an earlier
- * one. Where another process is at work the mark is to come. */
+/* A launcher may give two runs, one after the other, the same token: marks that were there before are those of the
+ * earlier one. Where another process is at work the mark is to come. */
 struct err plan_forget_forced(struct plan *plan)
 {
 	char holder[LEASE_HOLDER];

@@ -114,7 +114,7 @@ static void report_failure(const struct study_work *w, int index, const struct e
 		fprintf(stderr, "  %s\n", e->hint);
 }
 
-/* By what this process has done itself; before that by the estimate. Others that were started with it do their share. */
+/* By what this process has done itself; before that by the estimate. Others that were started with it do a share. */
 static double seconds_left(const struct study_work *w)
 {
 	const struct cell_plan *cell = w->plan->cell;
