@@ -58,6 +58,19 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
+/* Of all together. Where a process has but one, as without OpenMP, several still use several cores. */
+static int all_threads(const struct plan *plan)
+{
+	long given = (long)plan->job->threads, online = cores_count();
+	if (threads_openmp())
+		return threads_count();
+	online = online > 0 ? online : sysconf(_SC_NPROCESSORS_ONLN);
+	return (int)(given > 0 ? given : online > 0 ? online : 1);
+}
+
+/* What a process takes beside its model. */
+#define PROCESS_BYTES ((size_t)64 << 20)
+
 /* So many of the largest models fit side by side. */
 static int fit_in_memory(const struct plan *plan)
 {
@@ -68,7 +81,7 @@ static int fit_in_memory(const struct plan *plan)
 			arrput(bytes, plan->cell[i].bytes);
 	if (bytes)
 		qsort(bytes, arrlenu(bytes), sizeof *bytes, by_size);
-	while (fit < arrlen(bytes) && (sum += bytes[fit]) <= have)
+	while (fit < arrlen(bytes) && (sum += bytes[fit] + PROCESS_BYTES) <= have)
 		fit++;
 	arrfree(bytes);
 	return fit;
@@ -87,7 +100,7 @@ int jobs_count(const struct plan *plan)
 	int asked = plan->job->jobs;
 	if (plan->job->team.worker || asked < 2)
 		return 1;
-	int threads = threads_count(), cells = with_work(plan), memory = fit_in_memory(plan);
+	int threads = all_threads(plan), cells = with_work(plan), memory = fit_in_memory(plan);
 	int jobs = least(least(asked, threads), least(cells, memory));
 	jobs = jobs > 1 ? jobs : 1;
 	const char *why = jobs == cells	    ? "there are no more models with work" :
@@ -149,7 +162,7 @@ static struct err start_worker(struct crew *c, struct worker *w, const char *pat
 	fcntl(end[0], F_SETFD, FD_CLOEXEC);
 	fcntl(end[1], F_SETFD, FD_CLOEXEC);
 	char **argv = worker_arguments(c), **envp = worker_environment(c, w->number - 1, threads);
-	bool held = cores_count() >= threads_count() && cores_hold(first_core, threads);
+	bool held = cores_count() >= all_threads(c->plan) && cores_hold(first_core, threads);
 	int error = spawn(path, argv, envp, end[1], &w->pid);
 	if (held)
 		cores_release();
@@ -167,7 +180,7 @@ static struct err start_worker(struct crew *c, struct worker *w, const char *pat
 static struct err start_all(struct crew *c)
 {
 	char path[PATH_MAX];
-	int threads = threads_count(), core = 0;
+	int threads = all_threads(c->plan), core = 0;
 	TRY(executable_path(path));
 	for (int i = 0; i < c->count; i++) {
 		int share = threads / c->count + (i < threads % c->count);
@@ -264,11 +277,15 @@ static void hear_lines(struct crew *c, struct worker *w)
 
 static void tell_end(const struct crew *c, const struct worker *w, int status)
 {
+	bool others = false;
+	for (int i = 0; i < c->count; i++)
+		others |= c->worker[i].pid != 0;
 	progress_clear();
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "ropewalk: process %d of %d was ended by signal %d (%s)\n  The others go on with its "
-			"model.\n", w->number, c->count, WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status) && !c->told_to_stop)
+		fprintf(stderr, "ropewalk: process %d of %d was ended by signal %d (%s)\n  %s\n", w->number, c->count,
+			WTERMSIG(status), strsignal(WTERMSIG(status)), others ? "The others go on with its model." :
+			"Start again: what it has saved is used.");
+	else if (WEXITSTATUS(status) > ERR_USAGE && !c->told_to_stop)
 		fprintf(stderr, "ropewalk: process %d of %d ended with exit code %d\n", w->number, c->count,
 			WEXITSTATUS(status));
 }
