@@ -199,17 +199,16 @@ static const char *standing(void *crew, char text[120])
 	const struct cell_plan *cell = c->plan->cell;
 	char time[32];
 	int over = 0, all = 0;
-	double left = 0, elapsed = clock_seconds() - c->start;
+	double left = 0;
 	for (int i = 0; i < arrlen(cell); i++) {
 		all += !cell[i].foreign;
 		over += !cell[i].foreign && cell[i].over;
 		left += cell[i].over ? 0 : cell_work(&cell[i]);
 	}
 	int n = snprintf(text, 120, "%d of %d done", over, all);
-	bool estimated = c->done == 0 && left > elapsed;
-	if (c->done > 0 || estimated)
-		snprintf(text + n, 120 - (size_t)n, ", about %s left",
-			 duration_about(estimated ? left - elapsed : elapsed / c->done * left, time));
+	left = study_seconds_left(left, c->done, clock_seconds() - c->start);
+	if (left > 0)
+		snprintf(text + n, 120 - (size_t)n, ", about %s left", duration_about(left, time));
 	return text;
 }
 
@@ -218,6 +217,7 @@ static void cell_begun(struct crew *c, const struct worker *w, int index)
 {
 	c->begun += !c->begun_with[index];
 	c->begun_with[index] = true;
+	progress_clear();
 	fprintf(stderr, "[%d] %d of %d: %s\n", w->number, c->begun, with_work(c->plan),
 		run_folder_name(c->plan->cell[index].path));
 }
@@ -327,16 +327,27 @@ static void pass_signal_on(struct crew *c)
 
 #define POLL_MILLISECONDS 200
 
+/* On a terminal's line names are cut, so that those of several processes have room. */
+#define NAME_SHOWN 14
+
+static int add_said(const struct worker *w, bool first, bool brief, char *text, size_t room)
+{
+	const char *colon = strchr(w->said, ':');
+	bool cut = brief && colon && colon - w->said > NAME_SHOWN;
+	return snprintf(text, room, "%s[%d] %.*s%s", first ? "" : "; ", w->number, cut ? NAME_SHOWN : 160, w->said,
+			cut ? colon : "");
+}
+
 static void show(const struct crew *c, struct progress *p)
 {
 	char text[280] = "";
 	size_t size = 0;
+	bool brief = isatty(STDERR_FILENO);
 	if (!progress_due(p))
 		return;
 	for (int i = 0; i < c->count && size < sizeof text; i++)
 		if (*c->worker[i].said)
-			size += (size_t)snprintf(text + size, sizeof text - size, "%s[%d] %s", size ? "; " : "",
-						 c->worker[i].number, c->worker[i].said);
+			size += (size_t)add_said(&c->worker[i], !size, brief, text + size, sizeof text - size);
 	progress_show(p, 0, "%s", text);
 }
 
@@ -363,7 +374,7 @@ static void supervise(struct crew *c)
 {
 	struct progress p;
 	char what[40];
-	snprintf(what, sizeof what, "%d processes", c->count);
+	snprintf(what, sizeof what, "%d at once", c->count);
 	progress_part_of(standing, c);
 	progress_start(&p, what);
 	for (bool there = true; there;) {
