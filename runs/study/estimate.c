@@ -132,10 +132,11 @@ static int sequences_of(const struct cell *c, int length)
 	return (int)(most < 1 ? 1 : most < sequences ? most : sequences);
 }
 
-static struct err try_lengths(const struct cell *c, const struct cell_plan *p, const struct model *m, struct cost *out)
+static struct err try_lengths(const struct cell *c, const struct cell_plan *p, const struct model *m, int least,
+			      struct cost *out)
 {
 	double near, once, far;
-	int least = least_length(c), sequences = sequences_of(c, least);
+	int sequences = sequences_of(c, least);
 	TRY(time_evaluation(c, m, possible_scaling(c, least), least, sequences, &once));
 	TRY(time_evaluation(c, m, possible_scaling(c, least), least, sequences, &near));
 	near = near < once ? near : once;
@@ -155,12 +156,13 @@ static struct err try_lengths(const struct cell *c, const struct cell_plan *p, c
 static struct err try_evaluation(const struct cell *c, const struct cell_plan *p, struct cost *out)
 {
 	struct model m = { 0 };
-	if (!least_length(c))
+	int least = least_length(c);
+	if (!least)
 		return OK;
 	struct err e = model_open(&c->config.model, vocabulary_of(&c->config), &m);
 	if (!e.code) {
 		layout_initialise(&m.layout, (uint64_t)c->config.train.seed, m.value);
-		e = try_lengths(c, p, &m, out);
+		e = try_lengths(c, p, &m, least, out);
 	}
 	model_close(&m);
 	return e;

@@ -404,7 +404,7 @@ struct err jobs_work(struct plan *plan, int jobs, int *failed)
 {
 	struct crew c = { .plan = plan, .count = jobs, .start = clock_seconds() };
 	c.worker = calloc((size_t)jobs, sizeof *c.worker);
-	c.begun_with = calloc((size_t)arrlen(plan->cell), sizeof *c.begun_with);
+	c.begun_with = calloc((size_t)arrlen(plan->cell) + 1, sizeof *c.begun_with);
 	BUG_IF(!c.worker || !c.begun_with, "no memory for %d processes", jobs);
 	struct err e = start_all(&c);
 	if (e.code) {

@@ -253,7 +253,7 @@ static struct err copy_locked(char **path, const char *into)
 struct err merge_cell(const struct cell *c, const char *const *from, int count, const char *into)
 {
 	char **path, *found = NULL;
-	enum cell_status status;
+	enum cell_status status = CELL_ABSENT;
 	struct err e = ended(c, from, count, &path);
 	if (!e.code && arrlen(path))
 		e = study_folder_find(into, c, &found, &status);
