@@ -105,9 +105,6 @@ static struct err rows_fit(const struct run_evaluation *e)
 	struct arena all = { 0 };
 	char need[32], have[MEMORY_AVAILABLE_TEXT];
 	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
-	arena_take(&all, (size_t)e->lengths * groups * POSITION_BINS, MEASURE_BYTES);
-	for (int l = 0; l < e->lengths; l++)
-		arena_take(&all, 2 * (size_t)e->length[l], MEASURE_BYTES);
 	if (all.used <= memory_available())
 		return OK;
 	return err_usage("Choose fewer --sequences.",
@@ -116,10 +113,28 @@ static struct err rows_fit(const struct run_evaluation *e)
 			 memory_text(all.used, need), memory_available_text(have));
 }
 
+/* Those of the measures, likewise: they grow with the lengths. */
+static struct err measures_fit(const struct run_evaluation *e)
+{
+	const char *ignored[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&e->config->data.task), ignored);
+	struct arena all = { 0 };
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	arena_take(&all, (size_t)e->lengths * groups * POSITION_BINS, MEASURE_BYTES);
+	for (int l = 0; l < e->lengths; l++)
+		arena_take(&all, 2 * (size_t)e->length[l], MEASURE_BYTES);
+	if (all.used <= memory_available() || e->config->eval.stream == EVAL_TUNE)
+		return OK;
+	return err_usage("Choose smaller --multiples.", "the tables by position and distance need %s, and %s",
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
 struct err run_evaluate_fits(const struct run_evaluation *e)
 {
 	struct model m;
 	struct err error = outline(e->config, &m);
+	if (!error.code)
+		error = rows_fit(e);
 	for (int s = 0; s < e->scalings && !error.code; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++) {
 			struct eval_request request = request_of(e, &m, s, l);
@@ -129,7 +144,7 @@ struct err run_evaluate_fits(const struct run_evaluation *e)
 			error = err_at(error, "%s at length %d", label_of(&e->scaling[s]), e->length[l]);
 		}
 	if (!error.code)
-		error = rows_fit(e);
+		error = measures_fit(e);
 	layout_free(&m.layout);
 	return error;
 }

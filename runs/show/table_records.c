@@ -132,7 +132,7 @@ static void add_place(const struct results *r, const struct contender *who, doub
 		add_head(r, &who[i], group, to);
 		record_number(to, "multiple", multiple);
 		record_integer(to, "length", s.length);
-		add_summary(&s, best[i], to);
+		add_summary(&s, best[i], to); /* NOLINT(-Wanalyzer-null-dereference): it has as many as `who` */
 		add_usable(r, &who[i], group, to);
 		if (calibrated_known(r))
 			add_calibrated(r, &who[i], multiple, group, to);
