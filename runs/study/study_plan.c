@@ -53,16 +53,39 @@ static struct err read_rows(const struct cell *c, const char *folder, int scalin
 	return e;
 }
 
+static bool have_calibration(const struct measure_row *rows, const struct cell *c, int scaling, int length)
+{
+	const char *name[EVAL_GROUPS];
+	int found = 0;
+	for (int i = 0; i < arrlen(rows); i++)
+		found += rows[i].row.length == length && cell_owns(c, scaling, &rows[i].row);
+	return !c->config.eval.calibrate || found == eval_group_names(task_of(&c->config.data.task), name);
+}
+
+static struct err read_calibration(const struct cell *c, const char *folder, int scaling, struct measure_row **rows)
+{
+	if (!c->config.eval.calibrate)
+		return OK;
+	char *path = run_folder_measure(folder, &c->config.eval, c->scaling_label[scaling], MEASURE_CALIBRATION);
+	struct err e = measure_rows_read(MEASURE_CALIBRATION, path, rows);
+	free(path);
+	return e;
+}
+
 /* Marks the lengths that one scaling lacks. */
 static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
 {
 	struct row *rows = NULL;
+	struct measure_row *calibration = NULL;
 	struct err e = all ? OK : read_rows(c, p->path, scaling, &rows);
+	if (!e.code && !all)
+		e = read_calibration(c, p->path, scaling, &calibration);
 	for (int i = 0; i < c->lengths && !e.code; i++) {
 		if (!cell_possible(c, scaling, c->length[i]))
 			continue;
 		p->possible++;
-		if (have_row(rows, c, scaling, c->length[i]))
+		if (have_row(rows, c, scaling, c->length[i]) &&
+		    have_calibration(calibration, c, scaling, c->length[i]))
 			continue;
 		p->wanted[scaling * c->lengths + i] = true;
 		p->missing++;
@@ -70,6 +93,7 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 		p->eval_tokens += c->config.eval.sequences * cut.windows * c->length[i];
 	}
 	arrfree(rows);
+	arrfree(calibration);
 	return e;
 }
 
