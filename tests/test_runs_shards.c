@@ -186,9 +186,9 @@ static int start(void **state)
  * the same. */
 #define CHECK                                                                                                       \
 	"set -e\nno() { ! \"$@\"; }\n"                                                                               \
-	"files() { ls $1/*/* | sed \"s,^$1/,,\" | grep -E 'model.safe|train.jsonl|eval-'; }\n"                       \
+	"files() { ls $1/*/* | sed \"s,^$1/,,\" | grep -E 'model.safe|train.jsonl|csv'; }\n"                       \
 	"same() { files $1 >names; files $2 | cmp - names\n"                                                        \
-	"  [ $(grep -c model.safetensors names) = 6 ]; [ $(grep -c eval- names) = 16 ]\n"                           \
+	"  [ $(grep -c model.safetensors names) = 6 ]; [ $(grep -c csv names) = 32 ]\n"                           \
 	"  while read -r name; do cmp $1/$name $2/$name; done <names; }\n"                                          \
 	"table() { sed -n '2,/^$/p' $1; }\n"
 
@@ -219,10 +219,10 @@ static void test_parts(void **state)
 {
 	(void)state;
 	shell(CHECK "grep -q '1 of 2 seeds' part-1.txt\n"
-		    "[ $(ls -d part-1/*/ part-2/*/ | wc -l) = 6 ]\n"
+		    "[ $(ls -d part-1/*-*/ part-2/*-*/ | wc -l) = 6 ]\n"
 		    "ropewalk study toy.study --out=fifth --shard=5/5 >fifth.txt 2>err\n"
 		    "grep -q 'models: 0 of 6 (shard 5 of 5)' err\n"
-		    "no ls -d fifth/*/ 2>/dev/null\n"
+		    "no ls -d fifth/*-*/ 2>/dev/null\n"
 		    "sed -n '/^rope, none/p' fifth.txt | grep -q ' - '\n"
 		    "ropewalk study toy.study --out=other --seed=101,103 >/dev/null 2>&1");
 	program_refuses("merge part-1 other --out=new", "other: another study than part-1: it has `seed = 101, 103`",

@@ -21,9 +21,9 @@ static const struct {
 	const char *pattern;
 	enum kind kind;
 } kinds[] = {
-	{ RUN_MODEL, KIND_SAME },	 { RUN_LOG, KIND_SAME },     { "eval-*.csv", KIND_ROWS },
-	{ "tune-*.csv", KIND_ROWS },	 { RUN_CONFIG, KIND_FIRST }, { RUN_COMMAND, KIND_FIRST },
-	{ RUN_TIMING, KIND_FIRST },	 { RUN_CHECKPOINTS, KIND_FIRST },
+	{ RUN_MODEL, KIND_SAME },    { RUN_LOG, KIND_SAME },	   { "*.csv", KIND_ROWS },
+	{ RUN_CONFIG, KIND_FIRST },  { RUN_COMMAND, KIND_FIRST },  { RUN_TIMING, KIND_FIRST },
+	{ RUN_CHECKPOINTS, KIND_FIRST },
 };
 
 static enum kind kind_of(const char *name)
