@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a run's folder says of itself: rows of eval-*.csv, those of eval-*-sequences.csv, record.json. The input is
- * given to all three readers, and accepted if one of them takes it. */
+/* What a run's folder says of itself: rows of eval-*.csv, those of eval-*-sequences.csv and of the measures beside them,
+ * record.json. The input is given to all the readers, and accepted if one of them takes it. */
 
 static void same(const void *a, ptrdiff_t count, const void *b, ptrdiff_t others, size_t size)
 {
@@ -50,6 +50,22 @@ static struct err read_sequences(const char *path, const char *again)
 	return e;
 }
 
+static struct err read_measure(enum measure_kind m, const char *path, const char *again)
+{
+	struct measure_row *first = NULL, *second = NULL;
+	struct err e = refusal(measure_rows_read(m, path, &first), path);
+	if (!e.code) {
+		struct err f = measure_rows_write(m, again, first, (int)arrlen(first));
+		if (!f.code)
+			f = measure_rows_read(m, again, &second);
+		BUG_IF(f.code, "what was written is refused: %s", f.text);
+		same(first, arrlen(first), second, arrlen(second), sizeof *first);
+	}
+	arrfree(first);
+	arrfree(second);
+	return e;
+}
+
 /* A record is read by its folder's name, and written over. */
 static struct err read_record(const char *path)
 {
@@ -73,7 +89,10 @@ static struct err read_record(const char *path)
 static struct err read(const char *path, const char *again)
 {
 	struct err rows = read_rows(path, again), sequences = read_sequences(path, again), record = read_record(path);
-	if (!rows.code || !sequences.code)
+	bool taken = !rows.code || !sequences.code;
+	for (enum measure_kind m = 0; m < MEASURE_KINDS; m++)
+		taken |= !read_measure(m, path, again).code;
+	if (taken)
 		return OK;
 	return record;
 }
