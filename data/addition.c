@@ -8,9 +8,9 @@
  * digit of weight w (that of 10^w) follows from those of a and b of this weight and from all below; its distance goes
  * back to that of a, or, where a has none of this weight, to the highest of a. So does that of END.
  *
- * Operands have as many digits as fit, N; in training any number from 1 on. With `padding` a and b have as many and c
- * one more, zeros in front; without, each of a and b is drawn a length of its own and none starts with a zero (but the
- * number 0).
+ * Operands are drawn digit by digit, as many as fit, N; in training any number from 1 on. Padding puts zeros in front,
+ * to N digits (`width`) or to as many in a as in b, which are drawn together (`equal`), and one more in c; with `off` no
+ * number starts with a zero (but the number 0).
  *
  * With `coupled` digits of one weight are at one position, higher weights before lower ones; each sign is at that of
  * the digit before the first of the number that follows, in the direction in which it is read, END at that behind the
@@ -33,14 +33,16 @@ enum group { GROUP_SUM, GROUP_END };
 
 enum { OPTION_REVERSED, OPTION_PADDING, OPTION_PROBLEMS, OPTION_COUPLED };
 enum { REVERSED_ALL, REVERSED_SUM, REVERSED_NONE };
+enum { PADDING_WIDTH, PADDING_EQUAL, PADDING_OFF };
 
 static const struct option options[] = {
 	[OPTION_REVERSED] = { .name = "reversed", .kind = OPTION_CHOICE, .initial = "all", .choices = "all|sum|none",
 			      .unit = "", .results = true,
 			      .help = "which numbers start with their lowest digit" },
-	[OPTION_PADDING] = { .name = "padding", .kind = OPTION_SWITCH, .initial = "on", .least = 0, .most = 1,
-			     .choices = "off|on", .unit = "", .results = true,
-			     .help = "zeros in front: both operands have as many digits, the sum one more" },
+	[OPTION_PADDING] = { .name = "padding", .kind = OPTION_CHOICE, .initial = "width", .choices = "width|equal|off",
+			     .unit = "", .results = true,
+			     .help = "zeros in front: all operands of a length have as many digits, or both of a "
+				     "problem, or none" },
 	[OPTION_PROBLEMS] = { .name = "problems", .kind = OPTION_INTEGER, .initial = "3", .least = 1, .most = 16,
 			      .unit = "problems", .results = true,
 			      .help = "problems in a sequence, which share its length" },
@@ -67,7 +69,7 @@ static int problems_of(const struct method *task)
 
 static bool is_padded(const struct method *task)
 {
-	return task->value[OPTION_PADDING].integer;
+	return task->value[OPTION_PADDING].integer != PADDING_OFF;
 }
 
 static bool addition_placed(const struct method *task)
@@ -136,12 +138,14 @@ static int longer(const struct problem *p)
 	return p->a.digits > p->b.digits ? p->a.digits : p->b.digits;
 }
 
-static void draw_number(const struct method *task, struct rng *r, const struct number *x, struct sequence *out)
+/* `drawn` digits, zeros before them. */
+static void draw_number(const struct method *task, struct rng *r, const struct number *x, int drawn,
+			struct sequence *out)
 {
 	for (int w = 0; w < x->digits; w++) {
-		bool no_zero = !is_padded(task) && x->digits > 1 && w == x->digits - 1;
+		bool no_zero = !is_padded(task) && drawn > 1 && w == drawn - 1;
 		int digit = no_zero ? draw_between(r, 1, 9) : draw_between(r, 0, 9);
-		put_token(out, place_of(x, w), DIGIT + digit);
+		put_token(out, place_of(x, w), w < drawn ? DIGIT + digit : DIGIT);
 	}
 }
 
@@ -149,17 +153,22 @@ static void draw_number(const struct method *task, struct rng *r, const struct n
 static struct problem draw_problem(const struct method *task, enum stream stream, int most, int at, struct rng *r,
 				   struct sequence *out)
 {
-	int64_t reversed = task->value[OPTION_REVERSED].integer;
+	int64_t reversed = task->value[OPTION_REVERSED].integer, padding = task->value[OPTION_PADDING].integer;
 	struct problem p = { .a = { at, most, reversed == REVERSED_ALL }, .b = { 0, most, reversed == REVERSED_ALL },
 			     .c = { 0, 0, reversed != REVERSED_NONE } };
+	int a = most, b = most;
 	if (stream == STREAM_TRAIN) {
-		p.a.digits = draw_between(r, 1, most);
-		p.b.digits = is_padded(task) ? p.a.digits : draw_between(r, 1, most);
+		a = draw_between(r, 1, most);
+		b = padding == PADDING_EQUAL ? a : draw_between(r, 1, most);
+	}
+	if (padding != PADDING_WIDTH) {
+		p.a.digits = a;
+		p.b.digits = b;
 	}
 	p.b.at = at + p.a.digits + 1;
 	p.c.at = p.b.at + p.b.digits + 1;
-	draw_number(task, r, &p.a, out);
-	draw_number(task, r, &p.b, out);
+	draw_number(task, r, &p.a, a, out);
+	draw_number(task, r, &p.b, b, out);
 	put_token(out, p.b.at - 1, PLUS);
 	put_token(out, p.c.at - 1, EQUALS);
 	return p;

@@ -58,15 +58,12 @@ static struct err load(const struct file_name *name, const char **out)
 	if (e.code)
 		return e;
 	uint32_t hash = (uint32_t)XXH3_64bits(data, size);
-	if (!size)
-		e = err_usage("Name a file that holds something.", "%s: it is empty", name->path);
-	if (!e.code)
-		e = file_name_check(name, "bytes are", hash);
-	if (e.code)
+	if (!size) {
 		free(data);
-	else
-		*out = keep(name->path, hash, data, size);
-	return e;
+		return err_usage("Name a file that holds something.", "%s: it is empty", name->path);
+	}
+	*out = keep(name->path, hash, data, size);
+	return file_name_check(name, "bytes are", *out);
 }
 
 struct err corpus_load(const char *text, const char **out)

@@ -54,8 +54,8 @@ int32_t corpus_token(const struct corpus_part *p, size_t index);
 
 /* Where window `index` begins: `length` tokens and the one after them stand there. Of STREAM_TRAIN uniform over the
  * part; else spread evenly: the windows' ends are at the multiples of the golden ratio (modulo 1) from a drawn one on,
- * over all but the first eighth of the part, so that windows of any length up to that end at the same tokens. Any number
- * of windows is as evenly spread as can be; once they have more tokens than the part, they overlap. */
+ * over all but the first eighth of the part, so that windows of any length up to that end at the same tokens. Any
+ * number of windows is as evenly spread as can be; once they have more tokens than the part, they overlap. */
 size_t corpus_window(const struct corpus *c, uint64_t seed, enum stream stream, uint64_t index, int length);
 
 /* How likely a token is to follow others in the training part, which are counted: of 0 tokens before it, (count + 1) /

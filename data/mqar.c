@@ -2,16 +2,15 @@
 
 #include <math.h>
 
-/* Multi-query associative recall (Arora et al. 2023, 2312.04927, definition 3.1 and section 4.1; what it leaves open, as
- * the authors' code has it). D pairs of key and value, one after the other, then each key once more, as a query, whose
- * target is its value:
+/* Multi-query associative recall (Arora et al. 2023, 2312.04927; what it leaves open, as the authors' code has it).
+ * D pairs of key and value, one after the other, then each key once more, as a query, whose target is its value:
  *
  *	k1 v1 ... kD vD . . k2 . . . . . k1 .
  *
  * Keys are distinct tokens 1 .. V/2 - 1, values distinct tokens V/2 .. V - 1. Queries stand at even places behind the
- * pairs; the gaps, in twos of tokens, are drawn without replacement with probability proportional to (g + 1)^(power - 1),
- * the first key's first. All else is filler: any token but the sequence's keys, or token 0. As in recall, answers do not
- * enter the sequence.
+ * pairs; the gaps g, in twos of tokens, are drawn without replacement with probability proportional to
+ * (g + 1)^(power - 1), the first key's first. All else is filler: any token but the sequence's keys, or token 0. As in
+ * recall, answers do not enter the sequence.
  *
  * The authors' filler may be one of the keys, then a query without a target; ours is drawn again, so that the targets
  * follow from the tokens. */

@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-/* The bytes of a file. A sequence is a window of it, and every target the next byte, the last one's being the byte after
- * the window. With bos=each, BOS stands first in place of the window's first byte, so that the targets are the same. */
+/* The bytes of a file. A sequence is a window of it, and every target the next byte, the last one's being the byte
+ * after the window. With bos=each, BOS stands first in place of the window's first byte, so that the targets are the
+ * same. */
 
 enum { BYTES = 256, BOS = 256 };
 

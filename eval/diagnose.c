@@ -311,13 +311,12 @@ static struct err find_pairs(const struct diagnose_request *r, struct diagnosis 
 {
 	const struct model *m = r->eval.model;
 	size_t F = (size_t)d->pairs;
-	double *number = d->pairs ? calloc(4 * F, sizeof *number) : NULL;
-	struct err e = OK;
+	struct arena memory;
 	if (!d->pairs)
 		return OK;
-	if (!number)
-		return err_failed("", "no memory for %d pairs", d->pairs);
-	e = reach(m, &m->options.trained_scaling, reached(r, true, r->trained_length), number, number + F);
+	TRY(arena_reserve(&memory, 4 * F * sizeof(double), "what pairs turn by"));
+	double *number = ARENA_TAKE(&memory, double, 4 * F);
+	struct err e = reach(m, &m->options.trained_scaling, reached(r, true, r->trained_length), number, number + F);
 	if (!e.code)
 		e = reach(m, r->eval.scaling, reached(r, false, r->eval.length), number + 2 * F, number + 3 * F);
 	for (size_t i = 0; i < F && !e.code; i++) {
@@ -326,7 +325,7 @@ static struct err find_pairs(const struct diagnose_request *r, struct diagnosis 
 		p->outside = rope_angle_is_new(p->trained_angle, p->angle, p->trained_inv_freq);
 		d->outside += p->outside;
 	}
-	free(number);
+	arena_free(&memory);
 	return e;
 }
 

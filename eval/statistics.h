@@ -22,13 +22,13 @@ double empirical_logit(double k, double n);
 double logistic(double x);
 
 /* Sign test (Arbuthnott 1710): two-sided p of so many wins and losses if both were equally likely, exact:
- * min(1, 2 P(X >= max(wins, losses))), X binomial of n = wins + losses and 1/2. Ties are to be left out. 1 for none; n at
- * most 1000, past which 2^-n ends. */
+ * min(1, 2 P(X >= max(wins, losses))), X binomial of n = wins + losses and 1/2. Ties are to be left out. 1 for none; n
+ * at most 1000, past which 2^-n ends. */
 double sign_test(int wins, int losses);
 
 /* Kendall's tau-b of x and y [n] (Kendall 1945, Biometrika 33): pairs in the same order less pairs in the opposite one,
- * over sqrt(pairs not tied in x, times pairs not tied in y); 1 the same order, -1 the reverse. NaN where all of x or all
- * of y are equal. */
+ * over sqrt(pairs not tied in x, times pairs not tied in y); 1 the same order, -1 the reverse. NaN where all of x or
+ * all of y are equal. */
 double kendall_tau(const double *x, const double *y, int n);
 
 #endif

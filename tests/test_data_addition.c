@@ -50,6 +50,13 @@ static int read_problem(const struct sequence *s, int t, bool operands_reversed,
 	return out->end + 1;
 }
 
+struct shape {
+	const char *label;
+	bool operands_reversed, sum_reversed;
+	enum { WIDTH, EQUAL, OFF } padding;
+	int problems, length, most;
+};
+
 /* a + b - c, digit by digit from below, is nothing. */
 static void assert_sum(const struct problem *p)
 {
@@ -67,10 +74,11 @@ static void assert_number(const struct number *x, bool padded)
 	assert_true(padded || x->digits == 1 || x->value[x->digits - 1] != 0);
 }
 
-static void assert_digits(const struct problem *p, bool padded, bool train, int most)
+static void assert_digits(const struct problem *p, int padding, bool train, int most)
 {
 	int n = p->a.digits > p->b.digits ? p->a.digits : p->b.digits;
-	assert_true(train ? n <= most : p->a.digits == most && p->b.digits == most);
+	bool padded = padding != OFF;
+	assert_true(train && padding != WIDTH ? n <= most : p->a.digits == most && p->b.digits == most);
 	assert_true(!padded || (p->a.digits == p->b.digits && p->c.digits == n + 1));
 	assert_true(p->c.digits == n || p->c.digits == n + 1);
 	assert_number(&p->a, padded);
@@ -90,12 +98,6 @@ static void assert_scored(const struct sequence *s, const struct problem *p)
 	}
 }
 
-struct shape {
-	const char *label;
-	bool operands_reversed, sum_reversed, padded;
-	int problems, length, most;
-};
-
 static void assert_sequence(const struct sequence *s, const struct shape *shape, bool train)
 {
 	int t = 1, scored = 0, all = 0;
@@ -104,7 +106,7 @@ static void assert_sequence(const struct sequence *s, const struct shape *shape,
 		struct problem p;
 		t = read_problem(s, t, shape->operands_reversed, shape->sum_reversed, &p);
 		assert_sum(&p);
-		assert_digits(&p, shape->padded, train, shape->most);
+		assert_digits(&p, shape->padding, train, shape->most);
 		assert_scored(s, &p);
 		scored += p.c.digits + 1;
 	}
@@ -118,20 +120,22 @@ static void assert_sequence(const struct sequence *s, const struct shape *shape,
 }
 
 static const struct shape shapes[] = {
-	{ "addition", true, true, true, 3, 64, 5 },
-	{ "addition", true, true, true, 3, 22, 1 },
-	{ "addition", true, true, true, 3, 31, 2 },
-	{ "addition", true, true, true, 3, 128, 12 },
-	{ "addition(problems=1)", true, true, true, 1, 8, 1 },
-	{ "addition(problems=1)", true, true, true, 1, 64, 19 },
-	{ "addition(problems=1)", true, true, true, 1, 1024, 339 },
-	{ "addition(problems=16)", true, true, true, 16, 113, 1 },
-	{ "addition(reversed=sum)", false, true, true, 3, 64, 5 },
-	{ "addition(reversed=none)", false, false, true, 3, 64, 5 },
-	{ "addition(padding=off)", true, true, false, 3, 64, 5 },
-	{ "addition(padding=off,reversed=sum)", false, true, false, 3, 64, 5 },
-	{ "addition(padding=off,reversed=none)", false, false, false, 3, 64, 5 },
-	{ "addition(padding=off,reversed=none,problems=1)", false, false, false, 1, 300, 98 },
+	{ "addition", true, true, WIDTH, 3, 64, 5 },
+	{ "addition", true, true, WIDTH, 3, 22, 1 },
+	{ "addition", true, true, WIDTH, 3, 31, 2 },
+	{ "addition", true, true, WIDTH, 3, 128, 12 },
+	{ "addition(problems=1)", true, true, WIDTH, 1, 8, 1 },
+	{ "addition(problems=1)", true, true, WIDTH, 1, 1024, 339 },
+	{ "addition(problems=16)", true, true, WIDTH, 16, 113, 1 },
+	{ "addition(reversed=sum)", false, true, WIDTH, 3, 64, 5 },
+	{ "addition(reversed=none)", false, false, WIDTH, 3, 64, 5 },
+	{ "addition(padding=equal)", true, true, EQUAL, 3, 64, 5 },
+	{ "addition(padding=equal,problems=1)", true, true, EQUAL, 1, 64, 19 },
+	{ "addition(padding=equal,reversed=none)", false, false, EQUAL, 3, 64, 5 },
+	{ "addition(padding=off)", true, true, OFF, 3, 64, 5 },
+	{ "addition(padding=off,reversed=sum)", false, true, OFF, 3, 64, 5 },
+	{ "addition(padding=off,reversed=none)", false, false, OFF, 3, 64, 5 },
+	{ "addition(padding=off,reversed=none,problems=1)", false, false, OFF, 1, 300, 98 },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -211,32 +215,44 @@ static void test_solve_by_hand(void **state)
 
 /* ---- as often as it says ---- */
 
+static void draw_two(const char *label, uint64_t index, struct sequence *s, struct problem *first,
+		     struct problem *second)
+{
+	struct method m = task_labelled(label);
+	task_of(&m)->make(&m, 64, 11, STREAM_TRAIN, index, 64, s);
+	int t = read_problem(s, 1, true, true, first);
+	read_problem(s, t, true, true, second);
+}
+
 static void test_law(void **state)
 {
 	(void)state;
 	enum { SAMPLES = 20000 };
-	static int padded[5], own[25], column[100], first[9], low[10];
+	static int equal[25], own[25], column[100], front[9], low[10], top[10], tops[2];
+	double wide[10] = { 1 - 0.18, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02 };
 	struct sequence s = sequence_new(64, 0x5a);
-	struct method plain = method_default(task_named("addition")), natural = task_labelled("addition(padding=off)");
+	struct problem p, q;
 	for (uint64_t k = 0; k < SAMPLES; k++) {
-		struct problem p;
-		task_of(&plain)->make(&plain, 64, 11, STREAM_TRAIN, k, 64, &s);
-		int t = read_problem(&s, 1, true, true, &p);
-		read_problem(&s, t, true, true, &p);
-		padded[p.a.digits - 1]++;
-		column[p.a.value[p.a.digits - 1] * 10 + p.b.value[0]]++;
-		task_of(&natural)->make(&natural, 64, 12, STREAM_TRAIN, k, 64, &s);
-		read_problem(&s, 1, true, true, &p);
+		draw_two("addition(padding=equal)", k, &s, &p, &q);
+		equal[(p.a.digits - 1) * 5 + q.b.digits - 1]++;
+		column[p.a.value[p.a.digits - 1] * 10 + q.b.value[0]]++;
+		draw_two("addition(padding=off)", k, &s, &p, &q);
 		own[(p.a.digits - 1) * 5 + p.b.digits - 1]++;
 		if (p.a.digits > 1)
-			first[p.a.value[p.a.digits - 1] - 1]++;
+			front[p.a.value[p.a.digits - 1] - 1]++;
 		low[p.b.value[0]] += p.b.digits > 1;
+		/* One number of five is drawn in full, each by itself. */
+		draw_two("addition", k, &s, &p, &q);
+		top[p.a.value[4]]++;
+		tops[p.a.value[4] && p.b.value[4]]++;
 	}
-	assert_drawn(padded, NULL, 5, "digits in training");
-	assert_drawn(column, NULL, 100, "highest digit of a and lowest of b");
+	assert_drawn(equal, NULL, 25, "digits of two problems");
+	assert_drawn(column, NULL, 100, "highest digit of one and lowest of another");
 	assert_drawn(own, NULL, 25, "digits of a and b without padding");
-	assert_drawn(first, NULL, 9, "first digit without padding");
+	assert_drawn(front, NULL, 9, "first digit without padding");
 	assert_drawn(low, NULL, 10, "last digit without padding");
+	assert_drawn(top, wide, 10, "highest digit of the width");
+	assert_drawn(tops, (const double[]){ 1 - 0.18 * 0.18, 0.18 * 0.18 }, 2, "highest digits of the width");
 	sequence_free(&s);
 }
 
@@ -267,6 +283,7 @@ static void test_coupled(void **state)
 		bool operands_reversed, sum_reversed;
 	} row[] = {
 		{ "addition(coupled=on)", "addition", true, true },
+		{ "addition(coupled=on,padding=equal)", "addition(padding=equal)", true, true },
 		{ "addition(coupled=on,reversed=sum)", "addition(reversed=sum)", false, true },
 		{ "addition(coupled=on,reversed=none)", "addition(reversed=none)", false, false },
 		{ "addition(coupled=on,padding=off)", "addition(padding=off)", true, true },
@@ -274,7 +291,7 @@ static void test_coupled(void **state)
 		  false },
 	};
 	struct sequence s = sequence_new(64, 0x5a), other = sequence_new(64, 0x5a);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		struct method m = task_labelled(row[i].label), plain = task_labelled(row[i].plain);
 		assert_true(task_placed(&m) && !task_placed(&plain));
 		for (uint64_t k = 0; k < 300; k++) {

@@ -15,7 +15,7 @@ static void sequence(const struct method *m, uint64_t index, int length, struct 
 	make(m, L, 9, index, length, s);
 }
 
-/* Keys of the lower half, values of the upper, all distinct; each key once more, at an even place, asks for its value. */
+/* Keys of the lower half, values of the upper, all distinct; each key once more, at an even place. */
 static void assert_form(const char *label, int pairs, int V, int length)
 {
 	struct method m = task_labelled(label);
@@ -75,7 +75,8 @@ static void assert_gaps(const char *label, double power)
 	sequence_free(&s);
 }
 
-/* The second's is drawn from those left: 1 / (1 - p) times as likely each, where the first took one of probability p. */
+/* The second's is drawn from those left, each 1 / (1 - p) times as likely, where the first took one of probability
+ * p. */
 static void test_gaps_left(void **state)
 {
 	(void)state;
@@ -169,8 +170,12 @@ static void test_guessing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_form),	 cmocka_unit_test(test_gaps),	 cmocka_unit_test(test_gaps_left),
-		cmocka_unit_test(test_filler),	 cmocka_unit_test(test_refused), cmocka_unit_test(test_guessing),
+		cmocka_unit_test(test_form),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_gaps_left),
+		cmocka_unit_test(test_filler),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_guessing),
 	};
 	return cmocka_run_group_tests_name("data mqar", tests, NULL, NULL);
 }

@@ -267,22 +267,21 @@ static double count_of(const char *text, int size, const char *wanted, int lengt
 /* Witten and Bell's interpolation, counted anew for each number. */
 static double follows(const char *text, int size, const char *history, int order, char next)
 {
-	if (order < 0)
-		return 1.0 / 256;
-	if (order == 0)
-		return (count_of(text, size, &next, 1) + 1) / (size + 256.0);
-	char with[4] = { 0 };
-	memcpy(with, history, (size_t)order);
-	double total = 0, kinds = 0;
-	for (int v = 0; v < 256; v++) {
-		with[order] = (char)v;
-		double count = count_of(text, size, with, order + 1);
-		total += count;
-		kinds += count > 0;
+	double p = (count_of(text, size, &next, 1) + 1) / (size + 256.0);
+	for (int k = 1; k <= order; k++) {
+		char with[4] = { 0 };
+		double total = 0, kinds = 0;
+		memcpy(with, history + order - k, (size_t)k);
+		for (int v = 0; v < 256; v++) {
+			with[k] = (char)v;
+			double count = count_of(text, size, with, k + 1);
+			total += count;
+			kinds += count > 0;
+		}
+		with[k] = next;
+		p = total > 0 ? (count_of(text, size, with, k + 1) + kinds * p) / (total + kinds) : p;
 	}
-	double less = follows(text, size, history + 1, order - 1, next);
-	with[order] = next;
-	return total > 0 ? (count_of(text, size, with, order + 1) + kinds * less) / (total + kinds) : less;
+	return p;
 }
 
 static void test_baselines(void **state)
@@ -320,8 +319,8 @@ static void test_baselines(void **state)
 static void test_no_floor(void **state)
 {
 	(void)state;
-	assert_true(isnan(task_of(&(struct method){ .entry = task_named("text") })->floor(NULL, L, 0)));
-	assert_true(isnan(task_of(&(struct method){ .entry = task_named("tokens") })->floor(NULL, L, 0)));
+	struct method text = method_default(task_named("text")), tokens = method_default(task_named("tokens"));
+	assert_true(isnan(task_of(&text)->floor(&text, L, 0)) && isnan(task_of(&tokens)->floor(&tokens, L, 0)));
 }
 
 int main(void)

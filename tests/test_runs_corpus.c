@@ -173,6 +173,9 @@ static void test_large_studies(void **state)
 		text_add(&b, "%s = 1, 2\n", ((const char *const[]){ "layers", "width", "heads", "hidden", "rms_eps", "tied",
 			 "train_length", "steps", "batch", "lr", "lr_floor", "warmup", "seed" })[i]);
 	refuse_study(&b, "reject-8192-cells", "more than 4096 cells");
+	for (int i = 1; i < 10000; i++)
+		text_add(&b, "[order o%d]\n", i);
+	refuse_study(&b, "reject-10000-claims", "a.study:201: more than 200 claims");
 	text_builder_free(&b);
 }
 

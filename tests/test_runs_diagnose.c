@@ -100,7 +100,7 @@ static void test_records(void **state)
 			pairs++;
 		} else {
 			assert_string_equal(field(r, "what"), "verdict");
-			has(field(r, "verdict"), long_one ? "4x " : "1x holds");
+			has(field(r, "verdict"), long_one ? "4x not learned: " : "1x not learned: ");
 			verdicts++;
 		}
 	}
@@ -142,7 +142,7 @@ static void test_text(void **state)
 	has(text, "6 sequences, eval_seed 1, train_length L = 32; recall(grow=all,pairs=8); stream report; ");
 	has(text, ", scaling linear: ");
 	assert_int_equal(count(text, "\n1.0  2x "), 2);
-	assert_int_equal(count(text, "\n1x holds: "), 2);
+	assert_int_equal(count(text, "\n1x not learned: "), 2);
 	has(text, " 0 of 4 pairs turn to angles never met");
 	free(text);
 	text = output("diagnose rope --format=md" FEW);
@@ -266,6 +266,8 @@ static void test_verdict(void **state)
 	h.trained[1].share[KEY_RIGHT] = 0.95;
 	v = diagnose_verdict(&h.answer, &h.d);
 	assert_true(v.answers == 1 && v.links == -1);
+	h.answer.trained.result.cell[0].accuracy = 0.89;
+	assert_int_equal(diagnose_verdict(&h.answer, &h.d).grade, VERDICT_UNLEARNED);
 	h.d.result.cell[0].scored = 0;
 	assert_false(diagnose_verdict(&h.answer, &h.d).scored);
 }

@@ -58,8 +58,8 @@ static void refuse_row(const char *text, const char *why, const char *hint)
 static void test_sections(void **state)
 {
 	(void)state;
-	build("minutes = 13\nencoding = rope\n" TWO "[expect a.b-1_2]\n" EXPECT "least = 95\n[order o]\nsource = x, y\n" ORDER
-	      "[encoding=rope]\nlayers = 3\n[published p]\n" PUBLISHED "row = a: b: >1e3, -\n");
+	build("minutes = 13\nencoding = rope\n" TWO "[expect a.b-1_2]\n" EXPECT "least = 95\n[order o]\n"
+	      "source = x, y\n" ORDER "[encoding=rope]\nlayers = 3\n[published p]\n" PUBLISHED "row = a: b: >1e3, -\n");
 	assert_true(study.minutes == 13);
 	assert_int_equal(arrlen(study.section), 1);
 	assert_int_equal(arrlen(study.claim), 3);
@@ -84,8 +84,9 @@ static void test_print_reads_back(void **state)
 	(void)state;
 	struct study again;
 	struct text_builder one = { 0 }, two = { 0 };
-	build("minutes = 2.5\nwidth = 32, 64\nencoding = rope\n" TWO "[stability]\naxis = width\n[encoding = rope]\nlayers = 3\n[order o]\n"
-	      "claim = c\nbetter = width=32, ntk\nworse = width=32, none\nmultiple = 4\nmeasure = slope # why\n"
+	build("minutes = 2.5\nwidth = 32, 64\nencoding = rope\n" TWO "[stability]\naxis = width\n"
+	      "[encoding = rope]\nlayers = 3\n[order o]\nclaim = c\nbetter = width=32, ntk\nworse = width=32, none\n"
+	      "multiple = 4\nmeasure = slope # why\n"
 	      "[published p]\n" PUBLISHED "row = q: <3, -\n");
 	study_print(&study, &one);
 	assert_ok(study_parse("g", one.data, &again));
@@ -181,12 +182,12 @@ static void test_claims_of_no_row(void **state)
 	(void)state;
 	refuse_row(TWO "[expect a]\nrow = yarn\nmultiple = 4\nmeasure = nll\nmost = 1\n", "f:4: row: yarn: no row",
 		   "The rows are: none; ntk; window.");
-	refuse_row(TWO "[expect a]\n" EXPECT "least = 1\ngroup = recal\n", "f:8: group: recal: the task recall has none of it",
-		   "It has: recall, near,");
+	refuse_row(TWO "[expect a]\n" EXPECT "least = 1\ngroup = recal\n",
+		   "f:8: group: recal: the task recall has none of it", "It has: recall, near,");
 	refuse_row(TWO "[order a]\nclaim = c\nbetter = ntk\nworse = none\nmultiple = 8\nmeasure = nll\n",
 		   "f:7: multiple: 8: the row is not evaluated there", NULL);
-	refuse_row("scaling = none, ntk\nmultiples = 4\n[order a]\nclaim = c\nbetter = ntk\nworse = none\nmultiple = 4\n"
-		   "measure = slope\n", "f:7: measure: slope: the row is not evaluated at 1x", NULL);
+	refuse_row("scaling = none, ntk\nmultiples = 4\n[order a]\nclaim = c\nbetter = ntk\nworse = none\n"
+		   "multiple = 4\nmeasure = slope\n", "f:7: measure: slope: the row is not evaluated at 1x", NULL);
 	refuse_row(TWO "[order a]\nclaim = c\nbetter = ntk\nworse = nonne\nmultiple = 4\nmeasure = nll\n",
 		   "f:6: worse: nonne: no row", "Did you mean none?");
 	refuse_row(TWO "[published a]\nmultiples = 1, 4\n" PUBLISHED "ours = nkt\n", "f:9: ours: nkt: no row",
@@ -194,8 +195,8 @@ static void test_claims_of_no_row(void **state)
 	refuse_row(TWO "seed = 1, 2\n[stability]\naxis = seed\n", "f:5: axis: seed: the rows do not show it", NULL);
 	refuse_row(TWO "width = 32, 64\n[stability]\naxis = widths\n", "f:5: axis: widths: the study has no axis of it",
 		   "Did you mean width?");
-	refuse_row(TWO "width = 32, 64\n[stability]\naxis = width\ndefault = 16\n", "f:5: default: 16: no value of width",
-		   NULL);
+	refuse_row(TWO "width = 32, 64\n[stability]\naxis = width\ndefault = 16\n",
+		   "f:5: default: 16: no value of width", NULL);
 }
 
 /* --- Options of the command line. --------------------------------------------------------------------------------- */
@@ -219,9 +220,9 @@ static void test_override(void **state)
 static void test_override_of_the_models(void **state)
 {
 	(void)state;
-	assert_ok(study_parse("f", TWO "encoding = rope, alibi\n[expect a]\nrow = rope, ntk\nmultiple = 4\nmeasure = nll\n"
-			      "most = 1\n[order b]\nclaim = c\nbetter = rope, ntk\nworse = rope, none\nmultiple = 4\n"
-			      "measure = nll\n", &study));
+	assert_ok(study_parse("f", TWO "encoding = rope, alibi\n[expect a]\nrow = rope, ntk\nmultiple = 4\n"
+			      "measure = nll\nmost = 1\n[order b]\nclaim = c\nbetter = rope, ntk\nworse = rope, none\n"
+			      "multiple = 4\nmeasure = nll\n", &study));
 	assert_ok(study_override(&study, "encoding", "rope", NULL));
 	assert_int_equal(arrlen(study.claim), 2);
 	assert_ok(study_override(&study, "steps", "5", NULL));
@@ -282,8 +283,8 @@ static void test_variant_refusals(void **state)
 	refuse_row("variant = default, long\n", "f:1: variant: no section [variant=long]", NULL);
 	refuse_row("variant = default, long\n[variant=lnog]\nsteps = 3\n[variant=long]\nsteps = 4\n",
 		   "f:2: [variant=lnog]: selects no cell", "variant=long");
-	refuse_row("steps = 1, 2\nvariant = default, a\n[variant=a]\nsteps = 3\n", "f:4: steps: the study has an axis of it",
-		   NULL);
+	refuse_row("steps = 1, 2\nvariant = default, a\n[variant=a]\nsteps = 3\n",
+		   "f:4: steps: the study has an axis of it", NULL);
 	refuse("variant = default, a(b=1)\n", "f:1: variant: 'a(b=1)' is not a name", NULL);
 	refuse("variant = default, default\n", "f:1: variant: default is there twice", NULL);
 	refuse("variant = default, a\n[encoding=rope]\nvariant = a\n", "f:3: variant: selects cells itself", NULL);

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runs/show/notes.h"
 #include "tests/study_case.h"
 
 /* Tables of text: bits per byte where others have perplexities, from numbers written by hand. */
@@ -28,8 +29,9 @@ static void build_study(int seeds, double error)
 	char text[2 * FOLDER_PATH];
 	struct text_builder path = { 0 };
 	put_text("text", &path);
-	snprintf(text, sizeof text, "task = text(file=%s,held=0.5)\ntrain_length = 32\nseed = 1%s\nmultiples = 2, 4\nsequences = 4\n"
-		 "references = on\n", path.data, seeds == 2 ? ", 2" : seeds == 5 ? ", 2, 3, 4, 5" : "");
+	snprintf(text, sizeof text, "task = text(file=%s,held=0.5)\ntrain_length = 32\nseed = 1%s\n"
+		 "multiples = 2, 4\nsequences = 4\nreferences = on\n", path.data,
+		 seeds == 2 ? ", 2" : seeds == 5 ? ", 2, 3, 4, 5" : "");
 	build(text);
 	for (int i = 0; i < seeds; i++) {
 		const struct cell *c = &grid.cell[i];
@@ -128,6 +130,16 @@ static void test_records(void **state)
 	records_free(&seeds);
 }
 
+static void test_notes(void **state)
+{
+	(void)state;
+	struct text_builder b = { 0 };
+	build_study(1, 0);
+	notes_text(&results, &b);
+	assert_non_null(strstr(b.data, "Bits per byte are the mean NLL over seeds"));
+	text_builder_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +148,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interval_in_bits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_baselines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_notes, set_up, tear_down),
 	};
 	return cmocka_run_group_tests_name("runs text", tests, NULL, NULL);
 }

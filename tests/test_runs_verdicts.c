@@ -111,7 +111,7 @@ static void test_missing_cells(void **state)
 	free(path);
 	read_back();
 	struct order_verdict v = verdict_of(&results, &study.claim[0]);
-	expect_verdict(&v, VERDICT_UNTESTED, 6, 0, 0.03125, "6 of 7 seeds have both numbers");
+	expect_verdict(&v, VERDICT_UNTESTED, 6, 0, 0.03125, "6 of 7 seeds on the same sequences");
 }
 
 static void test_above_the_floor(void **state)
@@ -160,7 +160,8 @@ static void test_bands(void **state)
 	(void)state;
 	seeds_of(BAND("in", "accuracy", "least = 60\nmost = 70") BAND("below", "accuracy", "least = 66")
 		 BAND("nats", "nll", "most = 1.86") BAND("bits", "bits_per_byte", "most = 2.6")
-		 BAND("rise", "slope", "least = 6.3\nmost = 6.4") BAND("echo", "perplexity", "most = 10\ngroup = echo"), 2, all);
+		 BAND("rise", "slope", "least = 6.3\nmost = 6.4") BAND("echo", "perplexity", "most = 10\ngroup = echo"),
+		 2, all);
 	const double value[] = { 65, 65, 1.85, 1.85 / M_LN2, exp(1.85), 2 * exp(1.85) };
 	const enum band band[] = { BAND_INSIDE, BAND_OUTSIDE, BAND_INSIDE, BAND_OUTSIDE, BAND_INSIDE, BAND_OUTSIDE };
 	for (int i = 0; i < 6; i++) {
@@ -213,16 +214,18 @@ static void test_published(void **state)
 	struct text_builder b = { 0 };
 	struct sheet sheet;
 	seeds_of("[published p]\nsource = somebody, table 1\nwhat = perplexity of a text\ncolumns = 512, 1024, 2048\n"
-		 "multiples = 1, 2, 4\nrow = NTK-aware: 20.05, 43.54, >1e3\nours = ntk\nrow = PI: 19.7, -, 18\n", 2, all);
+		 "multiples = 1, 2, 4\nrow = NTK-aware: 20.05, 43.54, >1e3\nours = ntk\nrow = PI: 19.7, -, 18\n",
+		 2, all);
 	published_sheet(&results, &study.claim[0], &sheet);
 	sheet_text(&sheet, false, &b);
 	assert_string_equal(b.data, "published: perplexity of a text (somebody, table 1)\n"
 				    "here: rows of this study, perplexity\n"
-				    "            512 (1x)  1024 (2x)  2048 (4x)\n"
-				    "------------------------------------------\n"
-				    "NTK-aware      20.05      43.54       >1e3\n"
-				    "here: ntk       1.00          -       6.36\n"
-				    "PI              19.7          -         18\n");
+				    "                                     512      1024      2048\n"
+				    "------------------------------------------------------------\n"
+				    "here: times the trained length        1x        2x        4x\n"
+				    "NTK-aware                          20.05     43.54      >1e3\n"
+				    "here: ntk                           1.00         -      6.36\n"
+				    "PI                                  19.7         -        18\n");
 	sheet_free(&sheet);
 	text_builder_free(&b);
 }
@@ -264,6 +267,24 @@ static void test_stability(void **state)
 	text_builder_free(&b);
 }
 
+/* An order of models that have not learned their task is none. */
+static void test_stability_above_the_floor(void **state)
+{
+	(void)state;
+	build("width = 32, 64\nscaling = none, ntk\nmultiples = 1\n[stability]\naxis = width\n");
+	for (int i = 0; i < 2; i++) {
+		char *path = make_run(i, "finished", "a");
+		write_rows(path, i, 0, (const double[][2]){ { 1 + 0.2 * i, 1 } });
+		write_rows(path, i, 1, (const double[][2]){ { 2, 0.5 } });
+		free(path);
+	}
+	read_back();
+	struct sheet sheet;
+	stability_sheet(&results, &study.claim[0], &sheet);
+	assert_string_equal(sheet.row[0].cell[0].line[0], "!1.00 (2)");
+	sheet_free(&sheet);
+}
+
 static void test_stability_against_another_value(void **state)
 {
 	(void)state;
@@ -277,7 +298,8 @@ static void test_stability_of_equal_models(void **state)
 {
 	(void)state;
 	build("encoding = rope, alibi, nope\nvariant = default, theta\nscaling = none\nmultiples = 4\n[encoding=rope]\n"
-	      "scaling = none, ntk\n[variant=theta]\nlayers = 3\n[encoding=alibi]\nlayers = 3\n[stability]\naxis = variant\n");
+	      "scaling = none, ntk\n[variant=theta]\nlayers = 3\n[encoding=alibi]\nlayers = 3\n[stability]\n"
+	      "axis = variant\n");
 	assert_int_equal(arrlen(grid.cell), 5);
 	static const double nll[] = { 1, 1.5, 2, 3, 0.5 }; /* rope, rope theta, alibi both, nope, nope theta */
 	for (int i = 0; i < 5; i++) {
@@ -318,8 +340,8 @@ static void assert_text(const json_t *record, const char *name, const char *want
 static void test_records(void **state)
 {
 	(void)state;
-	seeds_of(ORDER_BY("nll") BAND("b", "accuracy", "least = 66") "[published p]\nsource = s\nwhat = w\ncolumns = c\n"
-		 "row = r: -\n", 6, all);
+	seeds_of(ORDER_BY("nll") BAND("b", "accuracy", "least = 66") "[published p]\nsource = s\nwhat = w\n"
+		 "columns = c\nrow = r: -\n", 6, all);
 	json_t *json = json_of(verdicts_records), *row = json_array_get(json, 0);
 	assert_int_equal(json_array_size(json), 1);
 	assert_text(row, "name", "o");
@@ -377,6 +399,7 @@ int main(void)
 		VERDICT_TEST(test_nothing_said),
 		VERDICT_TEST(test_published),
 		VERDICT_TEST(test_stability),
+		VERDICT_TEST(test_stability_above_the_floor),
 		VERDICT_TEST(test_stability_against_another_value),
 		VERDICT_TEST(test_stability_of_equal_models),
 		VERDICT_TEST(test_records),

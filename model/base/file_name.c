@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,10 +45,9 @@ void file_name_close(struct file_name *n)
 	*n = (struct file_name){ 0 };
 }
 
-struct err file_name_check(const struct file_name *n, const char *what, uint32_t hash)
+struct err file_name_check(const struct file_name *n, const char *what, const char *label)
 {
-	char now[16];
-	snprintf(now, sizeof now, "%08" PRIx32, hash);
+	const char *now = strrchr(label, '@') + 1;
 	if (!n->hash || !strcmp(n->hash, now))
 		return OK;
 	return err_usage("Give the path alone to take the file as it is now.",

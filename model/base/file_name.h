@@ -16,8 +16,8 @@ struct file_name {
 struct err file_name_open(const char *text, struct file_name *out);
 void file_name_close(struct file_name *n);
 
-/* err_usage if the hash given is not that of what was read. `what` is as in "its lists are". */
-struct err file_name_check(const struct file_name *n, const char *what, uint32_t hash);
+/* err_usage if the hash given is not that of what was read, PATH@HASH. `what` is as in "its lists are". */
+struct err file_name_check(const struct file_name *n, const char *what, const char *label);
 
 /* PATH@HASH. Appends. */
 void file_name_label(const char *path, uint32_t hash, struct text_builder *b);

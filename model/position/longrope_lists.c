@@ -191,6 +191,7 @@ static const struct kept *find(const char *text)
 
 static double *copy(const double *number, size_t bytes)
 {
+	BUG_IF(!number, "a list that was not read");
 	double *own = malloc(bytes);
 	BUG_IF(!own, "out of memory for a list of %zu bytes", bytes);
 	return memcpy(own, number, bytes);
@@ -222,9 +223,9 @@ static struct err load_path(const struct file_name *name, const char **out)
 	struct reading r = { .number = { NULL } };
 	struct err e = read_lists(name->path, &r);
 	if (!e.code)
-		e = file_name_check(name, "lists are", hash_of(&r));
-	if (!e.code)
 		*out = keep(name->path, &r);
+	if (!e.code)
+		e = file_name_check(name, "lists are", *out);
 	for (int i = 0; i < LISTS; i++)
 		arrfree(r.number[i]);
 	return e;

@@ -64,9 +64,10 @@ struct err run_diagnose(const struct diagnose_question *q, struct diagnose_answe
 	int count = q->scalings * q->lengths;
 	struct many_progress progress = { .count = count + 1 };
 	char what[80];
-	*out = (struct diagnose_answer){ .at = calloc((size_t)count, sizeof *out->at), .count = count };
+	*out = (struct diagnose_answer){ .at = calloc((size_t)count, sizeof *out->at) };
 	if (!out->at)
 		return err_failed("Give fewer --scaling or --multiples.", "no memory for %d diagnoses", count);
+	out->count = count;
 	snprintf(what, sizeof what, "diagnose %.60s", run_folder_name(q->run->folder));
 	progress_start(&progress.progress, what);
 	struct err e = all(q, &progress, out);
@@ -128,6 +129,8 @@ struct verdict diagnose_verdict(const struct diagnose_answer *a, const struct di
 	v.scored = v.cell->scored && v.trained_cell->scored;
 	double lost = v.scored ? v.trained_cell->accuracy - v.cell->accuracy : 0;
 	v.grade = lost < VERDICT_SLIP ? VERDICT_HOLDS : lost < VERDICT_FAIL ? VERDICT_SLIPS : VERDICT_FAILS;
+	if (v.trained_cell->accuracy < VERDICT_LEARNED)
+		v.grade = VERDICT_UNLEARNED;
 	if (v.links >= 0)
 		v.link = compare(d->head[v.links].link, t->head[v.links].link);
 	if (v.answers < 0)

@@ -36,8 +36,10 @@ static inline const struct diagnosis *diagnose_at(const struct diagnose_question
 	return &a->at[scaling * q->lengths + length];
 }
 
-/* How far accuracy is below that as trained: by less than VERDICT_SLIP, by less than VERDICT_FAIL, or more. */
-enum verdict_grade { VERDICT_HOLDS, VERDICT_SLIPS, VERDICT_FAILS };
+/* How far accuracy is below that as trained: by less than VERDICT_SLIP, by less than VERDICT_FAIL, or more. Of a model
+ * whose accuracy as trained is below VERDICT_LEARNED there is nothing to fail. */
+enum verdict_grade { VERDICT_UNLEARNED, VERDICT_HOLDS, VERDICT_SLIPS, VERDICT_FAILS };
+#define VERDICT_LEARNED 0.9
 #define VERDICT_SLIP 0.01
 #define VERDICT_FAIL 0.1
 

@@ -71,7 +71,9 @@ static void fill_head(const struct diagnosed_head *h, struct sheet_cell *cell)
 		snprintf(cell[COLUMN_LINK].line[0], SHEET_TEXT, "-");
 	}
 	snprintf(cell[COLUMN_NATS].line[0], SHEET_TEXT, "%.2f", h->entropy);
-	snprintf(cell[COLUMN_SPREAD].line[0], SHEET_TEXT, "%.1f/%.1f", h->deviation, h->peak);
+	/* No wider than the other columns. */
+	snprintf(cell[COLUMN_SPREAD].line[0], SHEET_TEXT, "%.*f/%.*f", h->deviation < 10, h->deviation, h->peak < 10,
+		 h->peak);
 }
 
 static const char *title_of(const struct diagnose_question *q, int scaling)
@@ -181,7 +183,8 @@ static void add_match(const struct diagnose_answer *a, const struct diagnosis *d
 }
 
 static const char *const grades[] = {
-	[VERDICT_HOLDS] = "holds", [VERDICT_SLIPS] = "slips", [VERDICT_FAILS] = "fails"
+	[VERDICT_UNLEARNED] = "not learned", [VERDICT_HOLDS] = "holds", [VERDICT_SLIPS] = "slips",
+	[VERDICT_FAILS] = "fails"
 };
 
 void diagnose_words(const struct diagnose_question *q, const struct diagnose_answer *a, int scaling, int length,
@@ -199,7 +202,7 @@ void diagnose_words(const struct diagnose_question *q, const struct diagnose_ans
 		 accuracy_text(v.cell->accuracy, now), group_of(q), accuracy_text(v.trained_cell->accuracy, then));
 	add_link(a, d, &v, b);
 	add_match(a, d, &v, b);
-	if (v.grade != VERDICT_HOLDS && v.answers >= 0 && v.link == VERDICT_KEPT && v.match == VERDICT_KEPT)
+	if (v.grade > VERDICT_HOLDS && v.answers >= 0 && v.link == VERDICT_KEPT && v.match == VERDICT_KEPT)
 		text_add(b, " Attention is much as trained: what fails is small everywhere, or behind it.");
 	add_pairs(d, b);
 }
@@ -216,12 +219,22 @@ static const char *const reading[] = {
 	"last layers and for link below; the last layer has none, as nobody reads what its right tokens gather.",
 	"nats: entropy of attention; exp of it is the number of keys it is as if spread over. sd/peak: standard "
 	"deviation of a row's logits over the keys it sees / their maximum less their mean.",
-	"The verdicts beneath compare with the model as trained, in brackets (1x, its own scaling). It slips where "
-	"accuracy is at least 1 point lower, fails from 10 points on. Of link and match the head is named that was "
-	"strongest as trained: weaker where it gives at least 10 points less, lost where less than half. It is "
-	"spread thin where its entropy rose by at least 0.5 nats. A pair meets new angles if training did not take "
-	"it round the circle, and its largest is a token's step or more beyond training's.",
 };
+
+static void add_thresholds(struct text_builder *lines)
+{
+	struct text_builder b = { 0 };
+	text_add(&b, "The verdicts beneath compare with the model as trained, in brackets (1x, its own scaling). It "
+		 "slips where accuracy is at least %g point lower, fails from %g points on; not learned: it had less "
+		 "than %g %% as trained. ", 100 * VERDICT_SLIP, 100 * VERDICT_FAIL, 100 * VERDICT_LEARNED);
+	text_add(&b, "Of link and match the head is named that was strongest as trained: weaker where it gives at "
+		 "least %g points less, lost where less than half. It is spread thin where its entropy rose by at "
+		 "least %g nats. ", 100 * VERDICT_SHARE, VERDICT_ENTROPY);
+	text_add(&b, "A pair meets new angles if training did not take it round the circle, and its largest is a "
+		 "token's step or more beyond training's.");
+	wrap_paragraph(lines, b.data);
+	text_builder_free(&b);
+}
 
 static void add_note(const char *text, enum format format, struct text_builder *b)
 {
@@ -236,6 +249,7 @@ static void add_reading(enum format format, struct text_builder *b)
 	struct text_builder lines = { 0 };
 	for (size_t i = 0; i < sizeof reading / sizeof *reading; i++)
 		wrap_paragraph(&lines, reading[i]);
+	add_thresholds(&lines);
 	format_notes(format, lines.data, b);
 	text_builder_free(&lines);
 }

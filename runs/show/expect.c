@@ -20,11 +20,11 @@ static const char *group_of(const struct results *r, const struct grid_row *row,
 	return claim_group(c, claim_cell(r->grid, row->cells));
 }
 
-static double mean_nll(const struct results *r, const struct grid_row *row, const char *group, double multiple, int *done)
+/* By how much it has risen since 1x; NaN unless the same seeds are there. */
+static double slope(const struct results *r, const struct grid_row *row, const char *group, const struct summary *s)
 {
-	struct summary s = results_summary(r, row->cells, row->scaling, multiple, group);
-	*done = s.done;
-	return s.state == SUMMARY_FOUND ? s.nll.mean : NAN;
+	struct summary first = results_summary(r, row->cells, row->scaling, 1, group);
+	return first.done == s->done ? exp(s->nll.mean - first.nll.mean) : NAN;
 }
 
 double claim_value(const struct results *r, const struct grid_row *row, const struct study_claim *c, double multiple,
@@ -32,14 +32,12 @@ double claim_value(const struct results *r, const struct grid_row *row, const st
 {
 	const char *group = group_of(r, row, c);
 	struct summary s = results_summary(r, row->cells, row->scaling, multiple, group);
-	int first;
 	if (done)
 		*done = s.done;
 	if (seeds)
 		*seeds = s.seeds;
 	if (s.state != SUMMARY_FOUND)
 		return NAN;
-	double at_1x = mean_nll(r, row, group, 1, &first);
 	switch (c->measure) {
 	case CLAIM_ACCURACY:
 		return 100 * s.accuracy;
@@ -50,7 +48,7 @@ double claim_value(const struct results *r, const struct grid_row *row, const st
 	case CLAIM_BITS:
 		return s.nll.mean / M_LN2;
 	case CLAIM_SLOPE:
-		return first == s.done ? exp(s.nll.mean - at_1x) : NAN;
+		return slope(r, row, group, &s);
 	}
 	BUG("claims have no measure %d", (int)c->measure);
 }
@@ -123,7 +121,7 @@ static void add_band(const struct results *r, const struct study_claim *c, struc
 	if (done && done < seeds)
 		snprintf(row->cell[1].line[1], SHEET_TEXT, "%d of %d seeds", done, seeds);
 	snprintf(row->cell[2].line[0], SHEET_TEXT, "%s", band_word[band]);
-	row->cell[2].heat = band == BAND_UNKNOWN ? NAN : band == BAND_OUTSIDE;
+	row->cell[2].heat = band == BAND_UNKNOWN ? NAN : band == BAND_OUTSIDE ? 1 : 0;
 }
 
 bool expect_sheet(const struct results *r, struct sheet *out)
@@ -174,19 +172,15 @@ void expect_records(const struct results *r, struct records *out)
 			add_band_record(r, &r->study->claim[i], out);
 }
 
-/* --- Published numbers. -------------------------------------------------------------------------------------------- */
+/* --- Published numbers. ------------------------------------------------------------------------------------------- */
 
-static void add_columns(const struct study_claim *c, struct sheet *sheet)
+/* What the columns are of ours. */
+static void add_multiples(const struct study_claim *c, struct sheet *sheet)
 {
-	for (int i = 0; i < arrlen(c->column); i++) {
-		struct text_builder head = { 0 };
-		char number[NUMBER_TEXT];
-		text_add(&head, "%s", c->column[i]);
-		if (c->multiples)
-			text_add(&head, " (%sx)", number_to_text(c->multiples[i], number));
-		arrput(sheet->column, text_keep(head.data));
-		text_builder_free(&head);
-	}
+	struct sheet_row *row = sheet_add(sheet, "here: times the trained length");
+	char number[NUMBER_TEXT];
+	for (int i = 0; i < arrlen(c->multiples); i++)
+		snprintf(row->cell[i].line[0], SHEET_TEXT, "%sx", number_to_text(c->multiples[i], number));
 }
 
 static void add_ours(const struct results *r, const struct study_claim *c, const char *ours, struct sheet *sheet)
@@ -219,7 +213,10 @@ void published_sheet(const struct results *r, const struct study_claim *c, struc
 		text_add(&title, "\nhere: rows of this study, %s", claim_measure_text(c->measure));
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
-	add_columns(c, out);
+	for (int i = 0; i < arrlen(c->column); i++)
+		arrput(out->column, c->column[i]);
+	if (has_ours(c))
+		add_multiples(c, out);
 	for (int i = 0; i < arrlen(c->published); i++) {
 		const struct published_row *p = &c->published[i];
 		struct sheet_row *row = sheet_add(out, p->label);

@@ -175,6 +175,16 @@ static void marks_line(struct text_builder *b)
 			  "exceeds half the spread of the seeds. `-`: not computed yet. `n/a`: the model cannot take it.");
 }
 
+static void bytes_line(const struct results *r, struct text_builder *b)
+{
+	bool bytes = false;
+	for (int cells = 0; cells < r->grid->groups; cells++)
+		bytes |= task_of(&first_cell(r, cells)->config.data.task)->bytes;
+	if (bytes)
+		wrap_paragraph(b, "Bits per byte are the mean NLL over seeds, log2 of the perplexity; `+-x eval` is then in "
+				  "bits, too.");
+}
+
 /* What stands below the rule. */
 static void references_line(const struct results *r, struct text_builder *b)
 {
@@ -433,6 +443,7 @@ void notes_text(const struct results *r, struct text_builder *b)
 		floor_line(r, cells, false, b);
 	section_lines(r, b);
 	marks_line(b);
+	bytes_line(r, b);
 	references_line(r, b);
 	protocol_lines(r, b);
 	scored_line(r, b);

@@ -33,11 +33,18 @@ static bool is_at(const struct results *r, const struct contender *who, const ch
 	       study_same_value(own, value);
 }
 
+static bool above_floor(const struct results *r, int cells)
+{
+	struct reached n = results_reached(r, cells);
+	return n.reached < n.known;
+}
+
 struct tau stability_at(const struct results *r, const struct study_claim *c, const char *value, double multiple)
 {
 	const char *axis = claim_axis(c, r->study)->name, *initial = claim_default(c, r->study);
 	struct contender *who = contenders(r);
 	double *x = NULL, *y = NULL;
+	bool above = false;
 	for (int i = 0; i < arrlen(who); i++) {
 		struct grid_row own = { who[i].cells, who[i].scaling }, other;
 		if (!is_at(r, &who[i], axis, initial) || !at_value(r, &who[i], axis, value, &other))
@@ -48,9 +55,10 @@ struct tau stability_at(const struct results *r, const struct study_claim *c, co
 			continue;
 		arrput(x, a);
 		arrput(y, b);
+		above = above || above_floor(r, own.cells) || above_floor(r, other.cells);
 	}
 	int n = (int)arrlen(x);
-	struct tau t = { .methods = n, .tau = kendall_tau(x, y, n) };
+	struct tau t = { .methods = n, .tau = kendall_tau(x, y, n), .above = above };
 	arrfree(x);
 	arrfree(y);
 	arrfree(who);
@@ -68,7 +76,7 @@ static void add_value(const struct results *r, const struct study_claim *c, cons
 		if (isnan(t.tau))
 			snprintf(row->cell[i].line[0], SHEET_TEXT, "-");
 		else
-			snprintf(row->cell[i].line[0], SHEET_TEXT, "%.2f (%d)", t.tau, t.methods);
+			snprintf(row->cell[i].line[0], SHEET_TEXT, "%s%.2f (%d)", t.above ? "!" : "", t.tau, t.methods);
 		row->cell[i].heat = (1 - t.tau) / 2;
 	}
 }
@@ -77,10 +85,12 @@ void stability_sheet(const struct results *r, const struct study_claim *c, struc
 {
 	const struct study_line *axis = claim_axis(c, r->study);
 	struct text_builder title = { 0 };
-	text_add(&title, "stability%s%s: Kendall's tau-b of the methods' order against that at %s=%s, by %s of %s (number of "
-			 "methods)\n1: the same order, 0: none in common, -1: the reverse; where all have learned the task, as at "
-			 "1x, the order is one of small differences", *c->name ? " " : "", c->name, axis->name,
-		 claim_default(c, r->study), claim_measure_text(c->measure), claim_group(c, r->grid->cell));
+	text_add(&title, "stability%s%s: Kendall's tau-b of the methods' order against that at %s=%s, by %s of %s "
+			 "(number of methods)\n", *c->name ? " " : "", c->name, axis->name, claim_default(c, r->study),
+		 claim_measure_text(c->measure), claim_group(c, r->grid->cell));
+	text_add(&title, "1: the same order, 0: none in common, -1: the reverse; `!`: some of the models are above the "
+			 "floor at 1x; where all have learned the task, as at 1x, the order is one of small "
+			 "differences");
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
 	table_columns(r, out);
@@ -103,6 +113,7 @@ static void add_record(const struct results *r, const struct study_claim *c, con
 	record_number(to, "multiple", multiple);
 	record_integer(to, "methods", t.methods);
 	record_number(to, "tau", t.tau);
+	record_integer(to, "above_floor", t.above);
 }
 
 void stability_records(const struct results *r, struct records *out)

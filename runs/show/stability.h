@@ -10,6 +10,7 @@
 struct tau {
 	double tau; /* NaN where there is no order to compare */
 	int methods;
+	bool above; /* some model of theirs is above the floor at 1x (FLOOR_REACHED) */
 };
 struct tau stability_at(const struct results *r, const struct study_claim *c, const char *value, double multiple);
 

@@ -86,7 +86,7 @@ static bool learned(const struct results *r, int cells, struct reached *reached)
 static void say_why(const struct results *r, const struct question *q, struct order_verdict *v)
 {
 	if (v->pairs < v->seeds) {
-		snprintf(v->why, sizeof v->why, "%d of %d seeds have both numbers", v->pairs, v->seeds);
+		snprintf(v->why, sizeof v->why, "%d of %d seeds on the same sequences", v->pairs, v->seeds);
 		return;
 	}
 	if (v->seeds < VERDICT_SEEDS) {
@@ -156,18 +156,20 @@ static void add_verdict(const struct results *r, const struct study_claim *c, st
 		snprintf(ties, sizeof ties, ", %d ties", v.ties);
 	snprintf(cell->line[0], SHEET_TEXT, "%s", verdict_word(v.verdict));
 	if (v.pairs)
-		snprintf(sheet_line(cell), SHEET_TEXT, "%d of %d wins%s, p = %.3g", v.wins, v.wins + v.losses, ties, v.p);
+		snprintf(sheet_line(cell), SHEET_TEXT, "%d of %d wins%s, p = %.3g", v.wins, v.wins + v.losses, ties,
+			 v.p);
 	if (*v.why)
 		snprintf(sheet_line(cell), SHEET_TEXT, "%s", v.why);
-	cell->heat = v.verdict == VERDICT_UNTESTED ? NAN : v.verdict == VERDICT_DIFFERENT;
+	cell->heat = v.verdict == VERDICT_UNTESTED ? NAN : v.verdict == VERDICT_DIFFERENT ? 1 : 0;
 }
 
 bool verdicts_sheet(const struct results *r, struct sheet *out)
 {
 	struct text_builder title = { 0 };
-	text_add(&title, "verdicts: orders claimed elsewhere, tested here\nwins: seeds in which the row claimed to be better "
-			 "is, on the same sequences; p: two-sided exact sign test, ties dropped; a verdict needs %d seeds, "
-			 "all of them done, every model at the floor at 1x, and p < %g", VERDICT_SEEDS, VERDICT_P);
+	text_add(&title, "verdicts: orders claimed elsewhere, tested here\nwins: seeds in which the row claimed to be "
+			 "better is, on the same sequences; p: two-sided exact sign test, ties dropped; a verdict "
+			 "needs %d seeds, all of them done, every model at the floor at 1x, and p < %g", VERDICT_SEEDS,
+		 VERDICT_P);
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
 	arrput(out->column, "verdict");

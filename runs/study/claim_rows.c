@@ -101,11 +101,13 @@ static bool means(const struct cell *c, int scaling, const char *text)
 static const char **labels(const struct grid *g, const char *text)
 {
 	const char **all = NULL;
-	for (int cells = 0; cells < g->groups; cells++) {
-		const struct cell *c = claim_cell(g, cells);
-		for (int i = 0; i < c->scalings; i++)
-			if (!text || means(c, i, text))
-				arrput(all, joined(c->label, c->scaling_label[i]));
+	for (int i = 0, cells = 0; i < arrlen(g->cell); i++) {
+		const struct cell *c = &g->cell[i];
+		bool first = c->group == cells;
+		for (int j = 0; j < c->scalings && first; j++)
+			if (!text || means(c, j, text))
+				arrput(all, joined(c->label, c->scaling_label[j]));
+		cells += first;
 	}
 	return all;
 }
@@ -127,10 +129,10 @@ static void add_labels(const char *const *label, struct text_builder *b)
 static const char *nearest_row(const struct grid *g, const char *text)
 {
 	const char **all = labels(g, NULL);
-	for (int cells = 0; cells < g->groups; cells++)
-		arrput(all, claim_cell(g, cells)->label);
-	for (int i = 0; i < claim_cell(g, 0)->scalings; i++)
-		arrput(all, claim_cell(g, 0)->scaling_label[i]);
+	for (int i = 0; i < arrlen(g->cell); i++)
+		arrput(all, g->cell[i].label);
+	for (int i = 0; i < g->cell->scalings; i++)
+		arrput(all, g->cell->scaling_label[i]);
 	const char *nearest = nearest_name(text, next_label, all);
 	arrfree(all);
 	return nearest;
@@ -147,7 +149,8 @@ static struct err no_row(const struct grid *g, const char *text, const char **fi
 		text_add(&b, fitting ? "Say which: " : "The rows are: ");
 		add_labels(fitting ? fitting : all, &b);
 	}
-	struct err e = err_usage(b.data, "%.200s: %s", text, fitting ? "several rows are called so" : "no row of the study");
+	struct err e = err_usage(b.data, "%.200s: %s", text,
+				 fitting ? "several rows are called so" : "no row of the study");
 	text_builder_free(&b);
 	arrfree(all);
 	return e;
@@ -156,11 +159,14 @@ static struct err no_row(const struct grid *g, const char *text, const char **fi
 struct err claim_row(const struct grid *g, const char *text, struct grid_row *out)
 {
 	int found = 0;
-	for (int cells = 0; cells < g->groups; cells++) {
-		const struct cell *c = claim_cell(g, cells);
-		for (int i = 0; i < c->scalings; i++)
-			if (means(c, i, text) && !found++)
-				*out = (struct grid_row){ cells, i };
+	*out = (struct grid_row){ 0 };
+	for (int i = 0, cells = 0; i < arrlen(g->cell); i++) {
+		const struct cell *c = &g->cell[i];
+		bool first = c->group == cells; /* groups are numbered as they come */
+		for (int j = 0; j < c->scalings && first; j++)
+			if (means(c, j, text) && !found++)
+				*out = (struct grid_row){ cells, j };
+		cells += first;
 	}
 	if (found == 1)
 		return OK;
@@ -238,11 +244,12 @@ static struct err check_stability(const struct study_claim *c, const struct stud
 	const struct study_line *axis = claim_axis(c, s);
 	const char *nearest = nearest_name(c->axis, next_axis, s), *label, *value;
 	char hint[128];
-	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "Name an option that the study has a list of.", nearest);
+	snprintf(hint, sizeof hint, nearest ? "Did you mean %s?" : "Name an option that the study has a list of.",
+		 nearest);
 	if (!axis)
 		return err_usage(hint, "axis: %.60s: the study has no axis of it", c->axis);
-	for (int i = 0; i < g->groups; i++)
-		if (!claim_without_axis(claim_cell(g, i)->label, axis->name, &label, &value))
+	for (int i = 0; i < arrlen(g->cell); i++)
+		if (!claim_without_axis(g->cell[i].label, axis->name, &label, &value))
 			return err_usage("Methods are rows: name an axis beside them, as variant or width.",
 					 "axis: %s: the rows do not show it as %s=VALUE", axis->name, axis->name);
 	bool known = !c->value;

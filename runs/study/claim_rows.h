@@ -11,7 +11,8 @@ struct grid_row {
 
 /* The row that a text means: its label as the tables show it (the encoding may stand before it where the study has but
  * one, "variant=default" may be left out), the label of its cells alone for their first scaling, or a scaling's label
- * where one row has that scaling. Scalings are compared by what they mean. Errors name the nearest rows, or those that the text fits. */
+ * where one row has that scaling. Scalings are compared by what they mean. Errors name the nearest rows, or those that
+ * the text fits. */
 struct err claim_row(const struct grid *g, const char *text, struct grid_row *out);
 
 /* The whole label of a row, its scaling always with it; kept. */

@@ -359,7 +359,7 @@ static struct err check_variants(const struct builder *b)
 			known = !strcmp(s->section[j].name, STUDY_VARIANT) &&
 				study_same_value(s->section[j].value, line->value[i]);
 		if (!known)
-			return err_at(err_usage("Write one with the options it sets; only " STUDY_DEFAULT " needs none.",
+			return err_at(err_usage("Write one with the options it sets; " STUDY_DEFAULT " needs none.",
 						"variant: no section [variant=%s]", line->value[i]), "%s", line->from);
 	}
 	return OK;

@@ -363,8 +363,9 @@ static struct err check_published(const struct study_claim *c)
 	for (int i = 0; i < arrlen(c->published); i++) {
 		const struct published_row *row = &c->published[i];
 		if (arrlen(row->value) != columns)
-			return err_usage("Where the source has no number, write -.", "row %.60s: %d numbers for %d columns",
-					 row->label, (int)arrlen(row->value), columns);
+			return err_usage("Where the source has no number, write -.",
+					 "row %.60s: %d numbers for %d columns", row->label, (int)arrlen(row->value),
+					 columns);
 		if (row->ours && !c->multiples)
 			return err_usage("Say which multiples the columns are.", "ours: no multiples");
 	}

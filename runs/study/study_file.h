@@ -53,8 +53,8 @@ struct err study_parse(const char *path, const char *text, struct study *out);
 void study_free(struct study *s);
 
 /* An option of the command line (or of a file it names, `from`): replaces it in the study and in all sections; sections
- * that select by a value of it that is gone, go too, and so do the minutes. Bands go unless it is the seeds or one of the
- * file's axes, for they are of the models as the file has them. */
+ * that select by a value of it that is gone, go too, and so do the minutes. Bands are of the models as the file has
+ * them: they go, unless it is an option of evaluation, the seeds or one of the file's axes. */
 struct err study_override(struct study *s, const char *name, const char *text, const char *from);
 
 /* Are two values written alike, white space aside? */
