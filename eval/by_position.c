@@ -12,32 +12,46 @@ static struct by_position sized(const struct task *task, int length)
 	return b;
 }
 
-static void place(struct arena *a, struct by_position *b)
+static struct by_position *place(struct arena *a, const struct by_position *size)
 {
-	b->bin = ARENA_TAKE(a, struct position_bin, (size_t)b->groups * (size_t)b->bins);
+	struct by_position *b = ARENA_TAKE(a, struct by_position, 1);
+	size_t bins = (size_t)size->groups * (size_t)size->bins;
+	struct position_bin *bin = ARENA_TAKE(a, struct position_bin, bins);
+	if (!b)
+		return NULL;
+	*b = *size;
+	b->bin = bin;
+	memset(bin, 0, bins * sizeof *bin);
+	return b;
 }
 
 size_t by_position_bytes(const struct task *task, int length)
 {
-	struct by_position b = sized(task, length);
+	struct by_position size = sized(task, length);
 	struct arena all = { 0 };
-	place(&all, &b);
+	place(&all, &size);
 	return all.used;
 }
 
-struct err by_position_open(const struct task *task, int length, struct by_position *out)
+struct err by_position_open(const struct task *task, int length, struct by_position **out)
 {
-	*out = sized(task, length);
-	TRY(arena_reserve(&out->memory, by_position_bytes(task, length), "losses by position"));
-	place(&out->memory, out);
-	memset(out->bin, 0, (size_t)out->groups * (size_t)out->bins * sizeof *out->bin);
+	struct by_position size = sized(task, length);
+	struct arena memory;
+	*out = NULL;
+	TRY(arena_reserve(&memory, by_position_bytes(task, length), "losses by position"));
+	*out = place(&memory, &size);
+	BUG_IF(!*out, "a place in no memory");
+	(*out)->memory = memory;
 	return OK;
 }
 
 void by_position_close(struct by_position *b)
 {
-	arena_free(&b->memory);
-	*b = (struct by_position){ 0 };
+	if (!b)
+		return;
+	/* It stands in the arena it describes. */
+	struct arena memory = b->memory;
+	arena_free(&memory);
 }
 
 void by_position_add(struct by_position *b, const struct sequence *s, int train_length, const double *nll,

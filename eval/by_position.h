@@ -22,8 +22,8 @@ struct by_position {
 	struct arena memory;
 };
 
-/* by_position_close takes a zeroed struct too. */
-struct err by_position_open(const struct task *task, int length, struct by_position *out);
+/* by_position_close takes NULL too. */
+struct err by_position_open(const struct task *task, int length, struct by_position **out);
 void by_position_close(struct by_position *b);
 size_t by_position_bytes(const struct task *task, int length);
 

@@ -195,12 +195,9 @@ static struct err measures_open(const struct eval_request *r, struct eval_result
 	const struct task *task = task_of(&r->data->task);
 	if (!r->measures)
 		return OK;
-	out->by_position = calloc(1, sizeof *out->by_position);
-	out->recall_grid = calloc(1, sizeof *out->recall_grid);
-	BUG_IF(!out->by_position || !out->recall_grid, "no memory for two measures");
-	TRY(by_position_open(task, r->length, out->by_position));
+	TRY(by_position_open(task, r->length, &out->by_position));
 	return recall_grid_open(r->length, (int)r->model->options.train_length, protocol_cuts(r->protocol, r->length),
-				out->recall_grid);
+				&out->recall_grid);
 }
 
 static struct err result_open(const struct eval_request *r, struct eval_result *out)
@@ -424,12 +421,8 @@ struct err eval_run(const struct eval_request *request, eval_progress *progress,
 
 void eval_result_free(struct eval_result *r)
 {
-	if (r->by_position)
-		by_position_close(r->by_position);
-	if (r->recall_grid)
-		recall_grid_close(r->recall_grid);
-	free(r->by_position);
-	free(r->recall_grid);
+	by_position_close(r->by_position);
+	recall_grid_close(r->recall_grid);
 	free(r->tally);
 	*r = (struct eval_result){ 0 };
 }

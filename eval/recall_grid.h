@@ -16,8 +16,8 @@ struct recall_grid {
 	struct arena memory;
 };
 
-/* recall_grid_close takes a zeroed struct too. */
-struct err recall_grid_open(int length, int train_length, bool cut, struct recall_grid *out);
+/* recall_grid_close takes NULL too. */
+struct err recall_grid_open(int length, int train_length, bool cut, struct recall_grid **out);
 void recall_grid_close(struct recall_grid *g);
 size_t recall_grid_bytes(int length);
 

@@ -186,12 +186,24 @@ static void beat_stop(void)
 
 /* ---- What work calls ---- */
 
+#define WHAT_LEAST 12
+
+/* As much of a long name as leaves room on a terminal for what changes. */
+static int room_for_what(const char *part, const char *note)
+{
+	int rest = (int)(strlen(speaker) + (part ? strlen(part) + 2 : 0) + strlen(note) + 2);
+	int room = last.terminal && !to_parent ? columns() - rest : 180;
+	return room < WHAT_LEAST ? WHAT_LEAST : room > 180 ? 180 : room;
+}
+
 static void know(const struct progress *p, const char *note, double now)
 {
 	char of[120];
 	const char *part = whole ? whole(whole_data, of) : NULL;
-	snprintf(last.line, sizeof last.line, "%s%s%.180s%s%s", part ? part : "", part ? ": " : "", p->what,
-		 *note ? ": " : "", note);
+	int room = room_for_what(part, note);
+	bool cut = strlen(p->what) > (size_t)room;
+	snprintf(last.line, sizeof last.line, "%s%s%.*s%s%s%s", part ? part : "", part ? ": " : "",
+		 cut ? room - 2 : room, p->what, cut ? ".." : "", *note ? ": " : "", note);
 	last.known = now;
 }
 
@@ -210,11 +222,15 @@ void progress_start(struct progress *p, const char *what)
 		beat_start();
 }
 
+/* News are kept oftener than told, for the thread. */
+#define NEWS 10
+
 bool progress_due(const struct progress *p)
 {
 	(void)p;
+	double now = clock_seconds();
 	pthread_mutex_lock(&last.mutex);
-	bool is = due(clock_seconds());
+	bool is = due(now) || now - last.known >= interval() / NEWS;
 	pthread_mutex_unlock(&last.mutex);
 	return is;
 }
@@ -234,7 +250,8 @@ void progress_show(struct progress *p, double share, const char *format, ...)
 	snprintf(text, sizeof text, "%s%s", note, left);
 	pthread_mutex_lock(&last.mutex);
 	know(p, text, now);
-	tell("", now);
+	if (due(now))
+		tell("", now);
 	pthread_mutex_unlock(&last.mutex);
 }
 

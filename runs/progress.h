@@ -49,7 +49,7 @@ void progress_show(struct progress *p, double share, const char *format, ...) __
  * before its end (stop_error). */
 struct err progress_tokens(void *progress, int64_t done, int64_t total);
 
-/* Would progress_show print now? Saves making the note. */
+/* Would progress_show print now, or keep the note for the thread? Saves making it. */
 bool progress_due(const struct progress *p);
 
 /* Clears the terminal's line, so that other text can follow. Harmless if there is none. */

@@ -365,7 +365,8 @@ static void test_wide(void **state)
 	struct csv csv;
 	assert_ok(csv_parse("t", b.data, &csv));
 	assert_int_equal(arrlen(csv.record), 1 + 3 * 5);
-	assert_non_null(strstr(b.data, ",perplexity_1x,accuracy_1x,perplexity_4x,accuracy_4x\n"));
+	assert_non_null(strstr(b.data, ",perplexity_1x,accuracy_1x,perplexity_4x,accuracy_4x,"
+				    "usable_perplexity,usable_accuracy\n"));
 	csv_free(&csv);
 	records_free(&rows);
 	text_builder_free(&b);

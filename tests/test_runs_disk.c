@@ -77,10 +77,10 @@ static void files_may_not_grow(void **state)
 
 /* ---- A full disk ---- */
 
-static void a_disk_of_64_kilobytes(void **state)
+static void a_disk_of_96_kilobytes(void **state)
 {
 	(void)state;
-	struct program_run r = program_run_shell("mkdir full && mount -t tmpfs -o size=64k none full");
+	struct program_run r = program_run_shell("mkdir full && mount -t tmpfs -o size=96k none full");
 	bool mounted = !r.code;
 	program_run_free(&r);
 	if (!mounted) {
@@ -193,7 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_may_not_grow),
-		cmocka_unit_test(a_disk_of_64_kilobytes),
+		cmocka_unit_test(a_disk_of_96_kilobytes),
 		cmocka_unit_test(a_disk_that_the_run_has_filled),
 		cmocka_unit_test(stdout_is_full),
 		cmocka_unit_test(a_folder_that_is_read_only),

@@ -228,9 +228,9 @@ static struct err study(const char *root)
 	return command(root, "study @/a.study --out=@/grid --threads=1");
 }
 
-static void load_study(const char *root)
+static void load_runs(const char *root, const char *study_folder)
 {
-	char *folder = io_join(root, "grid"), **name = NULL;
+	char *folder = io_join(root, study_folder), **name = NULL;
 	int count = 0;
 	assert_string_not_equal(run_folder_status(folder), "damaged");
 	if (io_is_folder(folder))
@@ -243,6 +243,11 @@ static void load_study(const char *root)
 	}
 	io_names_free(name, count);
 	free(folder);
+}
+
+static void load_study(const char *root)
+{
+	load_runs(root, "grid");
 }
 
 static const struct fault_case studying = { put_study, study, load_study, KINDS, true, 101 };
@@ -324,6 +329,27 @@ static void tables_under_faults(void **state)
 	fault_short(&c);
 }
 
+/* ---- Merging ---- */
+
+static struct err merge(const char *root)
+{
+	return command(root, "merge @/grid --out=@/joined");
+}
+
+static void load_joined(const char *root)
+{
+	load_runs(root, "joined");
+}
+
+static void merging_under_faults(void **state)
+{
+	(void)state;
+	const struct fault_case c = { put_grid, merge, load_joined, KINDS, false, 29 };
+	assert_true(fault_sweep(&c) > 100);
+	fault_short(&c);
+	power_loss(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +362,7 @@ int main(void)
 		cmocka_unit_test(study_without_power),
 		cmocka_unit_test(exports_under_faults),
 		cmocka_unit_test(tables_under_faults),
+		cmocka_unit_test(merging_under_faults),
 	};
 	return cmocka_run_group_tests_name("runs faults", tests, set_up, NULL);
 }

@@ -7,7 +7,7 @@
 /* What the commands that explain one run have in common: patch, knockout, oracle. */
 
 /* The options that they do not take, for `without`. */
-#define EXPLAIN_WITHOUT "kv|protocol|out|force|references|stream|scaling|multiples|resume|save_every"
+#define EXPLAIN_WITHOUT "kv|protocol|calibrate|out|force|references|stream|scaling|multiples|resume|save_every"
 
 /* Opens the run that the command names, and lets `work` have it. */
 typedef struct err explain_work(struct config *c, const struct examined *x);

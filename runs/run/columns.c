@@ -18,7 +18,8 @@ static bool is_scored(const struct row_kind *kind, const void *row)
 /* Is the field left empty? */
 static bool is_empty(const struct column *c, const void *row, bool scored)
 {
-	return c->optional && (!scored || (c->unknown && isnan(*(const double *)((const char *)row + c->offset))));
+	const void *field = (const char *)row + c->offset;
+	return c->optional && (!scored || (c->unknown && isnan(*(const double *)field)));
 }
 
 static void print_header(const struct column *c, struct text_builder *b)
@@ -123,9 +124,11 @@ static const char *not_as_scored(const struct column *c, char *const *field, boo
 /* What is empty though something was scored is not known. */
 static void forget_unknown(const struct column *c, char *const *field, bool scored, void *row)
 {
-	for (int i = 0; c[i].name; i++)
+	for (int i = 0; c[i].name; i++) {
+		void *to = (char *)row + c[i].offset;
 		if (c[i].unknown && scored && !*field[i])
-			*(double *)((char *)row + c[i].offset) = NAN;
+			*(double *)to = NAN;
+	}
 }
 
 #define REMOVE "Remove the file: `ropewalk eval` and `ropewalk study` make it again."

@@ -1,6 +1,7 @@
 #include "runs/run/run_eval.h"
 
 #include "eval/by_position.h"
+#include "eval/calibration.h"
 #include "model/base/io.h"
 #include "model/base/lease.h"
 #include "model/base/stb.h"
@@ -25,7 +26,11 @@ struct work {
 	struct done {
 		int scaling, length;
 		struct eval_result result;
-	} *done; /* stb_ds array */
+	} *done; /* stb_ds array, as is this */
+	struct fitted {
+		int scaling, length;
+		struct calibration result;
+	} *fitted;
 };
 
 /* How sequences are decoded and seen, where that is not as usual. */
@@ -100,14 +105,27 @@ static struct err rows_fit(const struct run_evaluation *e)
 	struct arena all = { 0 };
 	char need[32], have[MEMORY_AVAILABLE_TEXT];
 	arena_take(&all, (size_t)e->config->eval.sequences * groups * (size_t)e->lengths, row);
-	arena_take(&all, (size_t)e->lengths * groups * POSITION_BINS, MEASURE_BYTES);
-	for (int l = 0; l < e->lengths; l++)
-		arena_take(&all, 2 * (size_t)e->length[l], MEASURE_BYTES);
 	if (all.used <= memory_available())
 		return OK;
 	return err_usage("Choose fewer --sequences.",
 			 "the tables of %" PRId64 " sequences at %d length%s need %s, and %s",
 			 e->config->eval.sequences, e->lengths, e->lengths > 1 ? "s" : "",
+			 memory_text(all.used, need), memory_available_text(have));
+}
+
+/* Those of the measures, likewise: they grow with the lengths. */
+static struct err measures_fit(const struct run_evaluation *e)
+{
+	const char *ignored[EVAL_GROUPS];
+	size_t groups = (size_t)eval_group_names(task_of(&e->config->data.task), ignored);
+	struct arena all = { 0 };
+	char need[32], have[MEMORY_AVAILABLE_TEXT];
+	arena_take(&all, (size_t)e->lengths * groups * POSITION_BINS, MEASURE_BYTES);
+	for (int l = 0; l < e->lengths; l++)
+		arena_take(&all, 2 * (size_t)e->length[l], MEASURE_BYTES);
+	if (all.used <= memory_available() || e->config->eval.stream == EVAL_TUNE)
+		return OK;
+	return err_usage("Choose smaller --multiples.", "the tables by position and distance need %s, and %s",
 			 memory_text(all.used, need), memory_available_text(have));
 }
 
@@ -120,9 +138,13 @@ struct err run_evaluate_fits(const struct run_evaluation *e)
 	for (int s = 0; s < e->scalings && !error.code; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++) {
 			struct eval_request request = request_of(e, &m, s, l);
-			error = err_at(eval_check_size(&request), "%s at length %d", label_of(&e->scaling[s]),
-				       e->length[l]);
+			error = eval_check_size(&request);
+			if (!error.code && e->config->eval.calibrate)
+				error = calibration_check_size(&request);
+			error = err_at(error, "%s at length %d", label_of(&e->scaling[s]), e->length[l]);
 		}
+	if (!error.code)
+		error = measures_fit(e);
 	layout_free(&m.layout);
 	return error;
 }
@@ -132,6 +154,10 @@ struct err run_evaluate_check(const struct run_evaluation *e)
 	struct model m;
 	TRY(e->skip ? rows_fit(e) : run_evaluate_fits(e));
 	struct err error = outline(e->config, &m);
+	if (!error.code && e->config->eval.calibrate && e->scalings && e->lengths) {
+		struct eval_request any = request_of(e, &m, 0, 0);
+		error = calibration_check(&any);
+	}
 	for (int s = 0; s < e->scalings && !error.code && !e->skip; s++)
 		for (int l = 0; l < e->lengths && !error.code; l++)
 			error = check_one(e, &m, s, l);
@@ -192,6 +218,45 @@ static struct err compute(const struct run_evaluation *e, struct work *w, struct
 	return OK;
 }
 
+/* The fit of an earlier scaling that gives this length the same zones; NULL if there is none. */
+static const struct fitted *same_fitted(const struct run_evaluation *e, const struct work *w, int scaling, int length)
+{
+	for (ptrdiff_t i = 0; i < arrlen(w->fitted); i++)
+		if (w->fitted[i].length == length &&
+		    scaling_same(&e->scaling[w->fitted[i].scaling], &e->scaling[scaling], &e->config->model,
+				 e->length[length]))
+			return &w->fitted[i];
+	return NULL;
+}
+
+static struct err calibrate(const struct run_evaluation *e, struct work *w, struct table *t, int scaling, int length)
+{
+	const struct fitted *same = same_fitted(e, w, scaling, length);
+	if (same) {
+		struct calibration result = same->result;
+		struct scaling_request request =
+			scaling_request(&e->scaling[scaling], &e->config->model, e->length[length]);
+		result.factor = scaling_factor(&request);
+		table_put_calibration(t, length, &result);
+		return OK;
+	}
+	TRY(load_model(e, &w->model));
+	struct eval_request request = request_of(e, &w->model, scaling, length);
+	struct fitted fitted = { .scaling = scaling, .length = length };
+	struct progress progress;
+	char what[120];
+	snprintf(what, sizeof what, "calibrate %.40s %.40s at %d", run_folder_name(e->folder), t->label,
+		 e->length[length]);
+	progress_start(&progress, what);
+	struct err error = calibration_run(&request, progress_tokens, &progress, &fitted.result);
+	progress_end(&progress);
+	t->seconds += clock_seconds() - progress.start;
+	TRY(error);
+	arrput(w->fitted, fitted);
+	table_put_calibration(t, length, &fitted.result);
+	return OK;
+}
+
 /* The record's member for evaluations of this stream. */
 static const char *record_member(const struct run_evaluation *e)
 {
@@ -230,7 +295,7 @@ static struct err record_evaluation(const struct run_evaluation *e, const struct
  * rows come last: with them the work counts as done, and the record is not looked at again. */
 static struct err write_table(const struct run_evaluation *e, const struct work *w, const struct table *t)
 {
-	if (!t->computed)
+	if (!t->computed && !t->calibrated)
 		return OK;
 	TRY(lease_check(w->lease));
 	TRY(table_write_parts(t));
@@ -278,6 +343,8 @@ static struct err fill_length(const struct run_evaluation *e, struct work *w, st
 		t->reused++;
 	else
 		TRY(compute(e, w, t, scaling, length));
+	if (e->config->eval.calibrate && (e->force || !table_has_calibration(t, length)))
+		TRY(calibrate(e, w, t, scaling, length));
 	for (ptrdiff_t i = 0; rows && i < arrlen(t->rows); i++)
 		if (table_wants(t, &t->rows[i], length))
 			arrput(*rows, t->rows[i]);
@@ -313,6 +380,7 @@ static struct err evaluate_locked(const struct run_evaluation *e, const struct l
 	for (ptrdiff_t i = 0; i < arrlen(w.done); i++)
 		eval_result_free(&w.done[i].result);
 	arrfree(w.done);
+	arrfree(w.fitted);
 	model_close(&w.model);
 	return error;
 }

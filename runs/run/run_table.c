@@ -245,6 +245,19 @@ void table_put(struct table *t, int length, const struct eval_result *result)
 	t->computed++;
 }
 
+void table_put_calibration(struct table *t, int length, const struct calibration *c)
+{
+	struct measure_row *rows = NULL, row = { .row = head_of(t, length, c->factor), .temperature = c->temperature };
+	for (int g = 0; g < c->groups; g++) {
+		row.row.group = text_keep(c->group[g]);
+		row.row.cell = c->cell[g];
+		arrput(rows, row);
+	}
+	replace_measures(t, MEASURE_CALIBRATION, length, rows);
+	arrfree(rows);
+	t->calibrated = true;
+}
+
 /* Was the row measured of this run, its stream and by its protocol? */
 static bool is_own(const struct table *t, const struct row *r)
 {

@@ -1,6 +1,7 @@
 #ifndef ROPEWALK_RUN_TABLE_H
 #define ROPEWALK_RUN_TABLE_H
 
+#include "eval/calibration.h"
 #include "runs/run/measures.h"
 #include "runs/run/run_eval.h"
 
@@ -32,6 +33,7 @@ bool table_wants(const struct table *t, const struct row *row, int length);
 
 /* Puts a result in the place of what is there of its length. */
 void table_put(struct table *t, int length, const struct eval_result *result);
+void table_put_calibration(struct table *t, int length, const struct calibration *c);
 
 /* Writes the measures and the rows by sequence, and the rows, with which the work counts as done. */
 struct err table_write_parts(const struct table *t);

@@ -1,13 +1,14 @@
 #include "runs/show/print.h"
 
 #include "model/base/stb.h"
+#include "runs/show/calibrated.h"
 #include "runs/show/expect.h"
 #include "runs/show/growth.h"
 #include "runs/show/notes.h"
 #include "runs/show/stability.h"
 #include "runs/show/table.h"
-#include "runs/show/verdicts.h"
 #include "runs/show/usable.h"
+#include "runs/show/verdicts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,10 @@ static struct err add_sheets(const struct results *r, enum format format, const 
 		e = table_sheet(r, group[i], &sheet);
 		if (!e.code)
 			add_sheet(format, &sheet, b);
+		if (!e.code && calibrated_known(r)) {
+			calibrated_sheet(r, group[i], &sheet);
+			add_sheet(format, &sheet, b);
+		}
 		if (!e.code && growth_known(r)) {
 			growth_sheet(r, group[i], &sheet);
 			add_sheet(format, &sheet, b);

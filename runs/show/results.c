@@ -10,6 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct err read_scaling(const struct cell *c, int scaling, struct cell_results *out)
+{
+	char *path = cell_csv(c, out->folder, scaling);
+	struct err e = rows_read(path, &out->row[scaling]);
+	free(path);
+	if (e.code || !c->config.eval.calibrate)
+		return e;
+	path = run_folder_measure(out->folder, &c->config.eval, c->scaling_label[scaling], MEASURE_CALIBRATION);
+	e = measure_rows_read(MEASURE_CALIBRATION, path, &out->calibration[scaling]);
+	free(path);
+	return e;
+}
+
 static struct err read_cell(const char *folder, const struct cell *c, struct cell_results *out)
 {
 	char *path;
@@ -18,16 +31,14 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	free(path);
 	out->row = calloc((size_t)c->scalings, sizeof *out->row);
 	out->sequence = calloc((size_t)c->scalings, sizeof *out->sequence);
-	BUG_IF(!out->row || !out->sequence, "no memory for %d pointers", c->scalings);
+	out->calibration = calloc((size_t)c->scalings, sizeof *out->calibration);
+	BUG_IF(!out->row || !out->sequence || !out->calibration, "no memory for %d pointers", c->scalings);
 	if (out->status < CELL_FINISHED)
 		return OK;
 	TRY(run_record_read(out->folder, &out->record));
 	struct err e = OK;
-	for (int i = 0; i < c->scalings && !e.code; i++) {
-		path = cell_csv(c, out->folder, i);
-		e = rows_read(path, &out->row[i]);
-		free(path);
-	}
+	for (int i = 0; i < c->scalings && !e.code; i++)
+		e = read_scaling(c, i, out);
 	return e;
 }
 
@@ -53,9 +64,11 @@ void results_free(struct results *r)
 	for (int i = 0; i < arrlen(r->cell); i++) {
 		for (int j = 0; r->cell[i].row && j < r->grid->cell[i].scalings; j++) {
 			arrfree(r->cell[i].row[j]);
+			arrfree(r->cell[i].calibration[j]);
 			arrfree(r->cell[i].sequence[j].row);
 		}
 		free(r->cell[i].row);
+		free(r->cell[i].calibration);
 		free(r->cell[i].sequence);
 		json_decref(r->cell[i].record);
 	}

@@ -2,7 +2,7 @@
 #define ROPEWALK_RESULTS_H
 
 #include "eval/statistics.h"
-#include "runs/run/rows.h"
+#include "runs/run/measures.h"
 #include "runs/study/study_folder.h"
 
 /* A study's numbers read back from its runs' folders, and summarised over seeds. */
@@ -11,6 +11,7 @@ struct cell_results {
 	enum cell_status status;
 	const char *folder;  /* kept */
 	struct row **row;    /* [scalings] stb_ds arrays: every row of that scaling's file */
+	struct measure_row **calibration; /* [scalings] stb_ds arrays, if the cell asks for it */
 	struct by_sequence {
 		bool read;
 		struct sequence_row *row; /* stb_ds array */

@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
+#include "runs/show/calibrated.h"
 #include "runs/show/growth.h"
 #include "runs/show/once.h"
 #include "runs/show/usable.h"
@@ -101,6 +102,14 @@ static void add_growth(const struct results *r, const struct contender *who, dou
 	record_number(to, "growth_se", there(g.seeds, g.nll_se));
 }
 
+static void add_calibrated(const struct results *r, const struct contender *who, double multiple, const char *group,
+			   struct records *to)
+{
+	struct calibrated c = calibrated(r, who, multiple, group);
+	record_number(to, "calibrated_perplexity", c.perplexity);
+	record_number(to, "temperature", c.temperature);
+}
+
 /* Every group that the tasks of a study have. */
 static const char **all_groups(const struct results *r)
 {
@@ -129,9 +138,11 @@ static void add_place(const struct results *r, const struct contender *who, doub
 		add_head(r, &who[i], group, to);
 		record_number(to, "multiple", multiple);
 		record_integer(to, "length", s.length);
-		add_summary(&s, best[i], to);
+		add_summary(&s, best[i], to); /* NOLINT(-Wanalyzer-null-dereference): it has as many as `who` */
 		add_bits(cell_of(r, &who[i]), there(s.state == SUMMARY_FOUND, s.nll.mean), to);
 		add_usable(r, &who[i], group, to);
+		if (calibrated_known(r))
+			add_calibrated(r, &who[i], multiple, group, to);
 		if (growth_known(r))
 			add_growth(r, &who[i], multiple, group, to);
 		if (against)

@@ -29,21 +29,30 @@ static int vocabulary_of(const struct config *c)
 	return task_of(&c->data.task)->vocabulary(&c->data.task);
 }
 
-/* The first step is slower: what it touches is new. */
-static struct err time_steps(struct training *t, double *seconds, int64_t *tokens)
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Seconds a token, the median of a few steps: other programs may hold some of them up. The first is left out, since what
+ * it touches is new. */
+static struct err time_steps(struct training *t, int64_t steps, double *a_token)
 {
 	struct step_report report;
-	double start = 0;
-	*tokens = 0;
-	for (int i = 0; i <= TRIAL_STEPS; i++) {
+	double seconds[TRIAL_STEPS], all = 0;
+	int count = 0;
+	if (steps > 1)
 		TRY(training_step(t, &report));
-		*tokens += i ? report.tokens : 0;
-		if (!i)
-			start = clock_seconds();
-		*seconds = clock_seconds() - start;
-		if (i && *seconds > TRIAL_SECONDS)
-			break;
-	}
+	do {
+		double start = clock_seconds();
+		TRY(training_step(t, &report));
+		seconds[count] = (clock_seconds() - start) / (double)report.tokens;
+		all += clock_seconds() - start;
+		count++;
+	} while (count < TRIAL_STEPS && count + 1 < steps && all < TRIAL_SECONDS);
+	qsort(seconds, (size_t)count, sizeof *seconds, by_size);
+	*a_token = seconds[count / 2];
 	return OK;
 }
 
@@ -51,21 +60,17 @@ static struct err try_training(const struct config *c, struct cost *out)
 {
 	struct model m = { 0 };
 	struct training *t = NULL;
-	double seconds = 0;
-	int64_t tokens = 1;
 	struct err e = model_open(&c->model, vocabulary_of(c), &m);
 	if (!e.code)
 		e = training_open(&m, &c->data, &c->train, &t);
 	if (!e.code) {
 		training_begin(t);
-		e = time_steps(t, &seconds, &tokens);
+		e = time_steps(t, c->train.steps, &out->train);
 	}
 	training_close(t);
 	model_close(&m);
-	TRY(e);
-	out->train = seconds / (double)tokens;
-	out->trained = true;
-	return OK;
+	out->trained = !e.code;
+	return e;
 }
 
 static struct err time_evaluation(const struct cell *c, const struct model *m, int scaling, int length, int sequences,
@@ -127,12 +132,14 @@ static int sequences_of(const struct cell *c, int length)
 	return (int)(most < 1 ? 1 : most < sequences ? most : sequences);
 }
 
-static struct err try_lengths(const struct cell *c, const struct cell_plan *p, const struct model *m, struct cost *out)
+static struct err try_lengths(const struct cell *c, const struct cell_plan *p, const struct model *m, int least,
+			      struct cost *out)
 {
-	double near, far;
-	int least = least_length(c), sequences = sequences_of(c, least);
+	double near, once, far;
+	int sequences = sequences_of(c, least);
+	TRY(time_evaluation(c, m, possible_scaling(c, least), least, sequences, &once));
 	TRY(time_evaluation(c, m, possible_scaling(c, least), least, sequences, &near));
-	TRY(time_evaluation(c, m, possible_scaling(c, least), least, sequences, &near));
+	near = near < once ? near : once;
 	double ratio = attention_ratio(c, p);
 	out->base = near / (1 + ratio * least);
 	out->slope = out->base * ratio;
@@ -149,12 +156,13 @@ static struct err try_lengths(const struct cell *c, const struct cell_plan *p, c
 static struct err try_evaluation(const struct cell *c, const struct cell_plan *p, struct cost *out)
 {
 	struct model m = { 0 };
-	if (!least_length(c))
+	int least = least_length(c);
+	if (!least)
 		return OK;
 	struct err e = model_open(&c->config.model, vocabulary_of(&c->config), &m);
 	if (!e.code) {
 		layout_initialise(&m.layout, (uint64_t)c->config.train.seed, m.value);
-		e = try_lengths(c, p, &m, out);
+		e = try_lengths(c, p, &m, least, out);
 	}
 	model_close(&m);
 	return e;
@@ -171,7 +179,7 @@ static bool trains(const struct cell_plan *p)
 /* What cannot be tried here is told where it is done. */
 static void try_kind(const struct cell *c, const struct cell_plan *p, struct cost *cost)
 {
-	if (trains(p) && !cost->trained)
+	if (trains(p) && !cost->trained && c->config.train.steps)
 		try_training(&c->config, cost);
 	if (p->missing && !cost->evaluated)
 		try_evaluation(c, p, cost);

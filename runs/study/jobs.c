@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,19 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
+/* Of all together. Where a process has but one, as without OpenMP, several still use several cores. */
+static int all_threads(const struct plan *plan)
+{
+	long given = (long)plan->job->threads, online = cores_count();
+	if (threads_openmp())
+		return threads_count();
+	online = online > 0 ? online : sysconf(_SC_NPROCESSORS_ONLN);
+	return (int)(given > 0 ? given : online > 0 ? online : 1);
+}
+
+/* What a process takes beside its model. */
+#define PROCESS_BYTES ((size_t)64 << 20)
+
 /* So many of the largest models fit side by side. */
 static int fit_in_memory(const struct plan *plan)
 {
@@ -67,7 +81,7 @@ static int fit_in_memory(const struct plan *plan)
 			arrput(bytes, plan->cell[i].bytes);
 	if (bytes)
 		qsort(bytes, arrlenu(bytes), sizeof *bytes, by_size);
-	while (fit < arrlen(bytes) && (sum += bytes[fit]) <= have)
+	while (fit < arrlen(bytes) && (sum += bytes[fit] + PROCESS_BYTES) <= have)
 		fit++;
 	arrfree(bytes);
 	return fit;
@@ -86,7 +100,7 @@ int jobs_count(const struct plan *plan)
 	int asked = plan->job->jobs;
 	if (plan->job->team.worker || asked < 2)
 		return 1;
-	int threads = threads_count(), cells = with_work(plan), memory = fit_in_memory(plan);
+	int threads = all_threads(plan), cells = with_work(plan), memory = fit_in_memory(plan);
 	int jobs = least(least(asked, threads), least(cells, memory));
 	jobs = jobs > 1 ? jobs : 1;
 	const char *why = jobs == cells	    ? "there are no more models with work" :
@@ -98,13 +112,7 @@ int jobs_count(const struct plan *plan)
 
 /* ---- Starting ---- */
 
-static char *keep(char *text)
-{
-	BUG_IF(!text, "no memory for a text");
-	return text;
-}
-
-/* The environment, and TEAM_WORKER in fresh memory as its last. */
+/* The environment, and TEAM_WORKER. */
 static char **worker_environment(const struct crew *c, int index, int threads)
 {
 	char **envp = NULL, text[256];
@@ -112,7 +120,7 @@ static char **worker_environment(const struct crew *c, int index, int threads)
 		if (strncmp(*e, TEAM_WORKER "=", sizeof TEAM_WORKER))
 			arrput(envp, *e);
 	snprintf(text, sizeof text, TEAM_WORKER "=%d/%d %d %s", index, c->count, threads, c->plan->job->token);
-	arrput(envp, keep(strdup(text)));
+	arrput(envp, (char *)(uintptr_t)text_keep(text));
 	arrput(envp, NULL);
 	return envp;
 }
@@ -154,12 +162,11 @@ static struct err start_worker(struct crew *c, struct worker *w, const char *pat
 	fcntl(end[0], F_SETFD, FD_CLOEXEC);
 	fcntl(end[1], F_SETFD, FD_CLOEXEC);
 	char **argv = worker_arguments(c), **envp = worker_environment(c, w->number - 1, threads);
-	bool held = cores_count() >= threads_count() && cores_hold(first_core, threads);
+	bool held = cores_count() >= all_threads(c->plan) && cores_hold(first_core, threads);
 	int error = spawn(path, argv, envp, end[1], &w->pid);
 	if (held)
 		cores_release();
 	close(end[1]);
-	free(envp[arrlen(envp) - 2]);
 	arrfree(envp);
 	arrfree(argv);
 	w->from = end[0];
@@ -173,7 +180,7 @@ static struct err start_worker(struct crew *c, struct worker *w, const char *pat
 static struct err start_all(struct crew *c)
 {
 	char path[PATH_MAX];
-	int threads = threads_count(), core = 0;
+	int threads = all_threads(c->plan), core = 0;
 	TRY(executable_path(path));
 	for (int i = 0; i < c->count; i++) {
 		int share = threads / c->count + (i < threads % c->count);
@@ -192,17 +199,16 @@ static const char *standing(void *crew, char text[120])
 	const struct cell_plan *cell = c->plan->cell;
 	char time[32];
 	int over = 0, all = 0;
-	double left = 0, elapsed = clock_seconds() - c->start;
+	double left = 0;
 	for (int i = 0; i < arrlen(cell); i++) {
 		all += !cell[i].foreign;
 		over += !cell[i].foreign && cell[i].over;
 		left += cell[i].over ? 0 : cell_work(&cell[i]);
 	}
 	int n = snprintf(text, 120, "%d of %d done", over, all);
-	bool estimated = c->done == 0 && left > elapsed;
-	if (c->done > 0 || estimated)
-		snprintf(text + n, 120 - (size_t)n, ", about %s left",
-			 duration_about(estimated ? left - elapsed : elapsed / c->done * left, time));
+	left = study_seconds_left(left, c->done, clock_seconds() - c->start);
+	if (left > 0)
+		snprintf(text + n, 120 - (size_t)n, ", about %s left", duration_about(left, time));
 	return text;
 }
 
@@ -211,6 +217,7 @@ static void cell_begun(struct crew *c, const struct worker *w, int index)
 {
 	c->begun += !c->begun_with[index];
 	c->begun_with[index] = true;
+	progress_clear();
 	fprintf(stderr, "[%d] %d of %d: %s\n", w->number, c->begun, with_work(c->plan),
 		run_folder_name(c->plan->cell[index].path));
 }
@@ -270,11 +277,15 @@ static void hear_lines(struct crew *c, struct worker *w)
 
 static void tell_end(const struct crew *c, const struct worker *w, int status)
 {
+	bool others = false;
+	for (int i = 0; i < c->count; i++)
+		others |= c->worker[i].pid != 0;
 	progress_clear();
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "ropewalk: process %d of %d was ended by signal %d (%s)\n  The others go on with its "
-			"model.\n", w->number, c->count, WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status) && !c->told_to_stop)
+		fprintf(stderr, "ropewalk: process %d of %d was ended by signal %d (%s)\n  %s\n", w->number, c->count,
+			WTERMSIG(status), strsignal(WTERMSIG(status)), others ? "The others go on with its model." :
+			"Start again: what it has saved is used.");
+	else if (WEXITSTATUS(status) > ERR_USAGE && !c->told_to_stop)
 		fprintf(stderr, "ropewalk: process %d of %d ended with exit code %d\n", w->number, c->count,
 			WEXITSTATUS(status));
 }
@@ -316,16 +327,27 @@ static void pass_signal_on(struct crew *c)
 
 #define POLL_MILLISECONDS 200
 
+/* On a terminal's line names are cut, so that those of several processes have room. */
+#define NAME_SHOWN 14
+
+static int add_said(const struct worker *w, bool first, bool brief, char *text, size_t room)
+{
+	const char *colon = strchr(w->said, ':');
+	bool cut = brief && colon && colon - w->said > NAME_SHOWN;
+	return snprintf(text, room, "%s[%d] %.*s%s", first ? "" : "; ", w->number, cut ? NAME_SHOWN : 160, w->said,
+			cut ? colon : "");
+}
+
 static void show(const struct crew *c, struct progress *p)
 {
 	char text[280] = "";
 	size_t size = 0;
+	bool brief = isatty(STDERR_FILENO);
 	if (!progress_due(p))
 		return;
 	for (int i = 0; i < c->count && size < sizeof text; i++)
 		if (*c->worker[i].said)
-			size += (size_t)snprintf(text + size, sizeof text - size, "%s[%d] %s", size ? "; " : "",
-						 c->worker[i].number, c->worker[i].said);
+			size += (size_t)add_said(&c->worker[i], !size, brief, text + size, sizeof text - size);
 	progress_show(p, 0, "%s", text);
 }
 
@@ -352,7 +374,7 @@ static void supervise(struct crew *c)
 {
 	struct progress p;
 	char what[40];
-	snprintf(what, sizeof what, "%d processes", c->count);
+	snprintf(what, sizeof what, "%d at once", c->count);
 	progress_part_of(standing, c);
 	progress_start(&p, what);
 	for (bool there = true; there;) {
@@ -382,7 +404,7 @@ struct err jobs_work(struct plan *plan, int jobs, int *failed)
 {
 	struct crew c = { .plan = plan, .count = jobs, .start = clock_seconds() };
 	c.worker = calloc((size_t)jobs, sizeof *c.worker);
-	c.begun_with = calloc((size_t)arrlen(plan->cell), sizeof *c.begun_with);
+	c.begun_with = calloc((size_t)arrlen(plan->cell) + 1, sizeof *c.begun_with);
 	BUG_IF(!c.worker || !c.begun_with, "no memory for %d processes", jobs);
 	struct err e = start_all(&c);
 	if (e.code) {

