@@ -57,7 +57,8 @@ static void check_spot(const struct claim *c, const struct spot *s)
 		assert_true(results_has_group(cell, s->group));
 	}
 	if (!row || !multiple)
-		fail_msg("%s: the study %s has no %s, %s at %gx", c->id, c->study, s->encoding, s->scaling, s->multiple);
+		fail_msg("%s: the study %s has no %s, %s at %gx", c->id, c->study, s->encoding, s->scaling,
+			 s->multiple);
 }
 
 static void test_studies_have_the_rows(void **state)
@@ -138,8 +139,8 @@ static void test_arithmetic(void **state)
 {
 	(void)state;
 	verdict_is("ntk-ends", CLAIM_HOLDS, "18 cases the fastest pair changes by 0.0e+00");
-	verdict_is("dynamic-is-free-inside", CLAIM_HOLDS, "dynamic(alpha=4), trained at 512: the first length with another "
-		   "frequency is 513");
+	verdict_is("dynamic-is-free-inside", CLAIM_HOLDS, "dynamic(alpha=4), trained at 512: the first length with "
+		   "another frequency is 513");
 	verdict_is("learned-ends", CLAIM_HOLDS, "position 63 is taken and position 64 is refused");
 	verdict_is("t5-parameter-per-distance", CLAIM_FAILS, "32 parameters serve 64 distances, and 32 serve 65536");
 	/* As executed upstream: 997 rises among the first 2047 steps. */
@@ -213,8 +214,8 @@ static void test_comparison(void **state)
 	assert_int_equal(f.seeds, 6);
 	assert_int_equal(f.wins, 6);
 	assert_close(f.p, 0.03125, 1e-12);
-	assert_string_equal(f.measured, "perplexity in recall: ntk 2.00 at 8x, rope unscaled 10.0 at 8x; below in 6 of 6 "
-					"seeds, p=0.031");
+	assert_string_equal(f.measured, "perplexity in recall: ntk 2.00 at 8x, rope unscaled 10.0 at 8x; below in 6 "
+					"of 6 seeds, p=0.031");
 	const struct comparison turned[] = {
 		{ .a = AT("ntk", 8), .relation = SPOT_ABOVE, .b = AT("none", 8) },
 		END,
@@ -257,7 +258,8 @@ static void test_seeds_that_disagree(void **state)
 static void test_seeds_to_come(void **state)
 {
 	(void)state;
-	build("seed = 1, 2, 3, 4, 5, 6, 7, 8\nscaling = none, ntk\nmultiples = 1, 8\nsequences = 3\nreferences = off\n");
+	build("seed = 1, 2, 3, 4, 5, 6, 7, 8\nscaling = none, ntk\nmultiples = 1, 8\nsequences = 3\n"
+	      "references = off\n");
 	for (int i = 0; i < 8; i++) {
 		char *path = make_run(i, "finished", "a");
 		write_rows(path, i, 0, (const double[][2]){ { 1, 1 }, { 10, 0.5 } });
@@ -301,7 +303,8 @@ static void test_not_learned(void **state)
 	assert_int_equal(f.verdict, CLAIM_UNTESTABLE);
 	assert_string_equal(f.reason, "rope has learned the task in 0 of 6 seeds");
 	const struct comparison asked[] = {
-		{ .a = AT("none", 1), .relation = SPOT_ABOVE, .measure = SPOT_ACCURACY, .least = 0.5, .learning = true },
+		{ .a = AT("none", 1), .relation = SPOT_ABOVE, .measure = SPOT_ACCURACY, .least = 0.5,
+		  .learning = true },
 		END,
 	};
 	assert_int_equal(compare(asked).verdict, CLAIM_HOLDS);

@@ -110,33 +110,35 @@ static const struct claim list[] = {
 	  .statement = "Without fine-tuning, accuracy in recall is above that of unscaled rope at 8x and 32x.",
 	  .source = "Chen et al. 2023, 2306.15595", .study = STUDY, .comparison = keeps_range },
 	{ .id = "linear-loses-local", .words = "Linear interpolation loses local precision without fine-tuning.",
-	  .statement = "Accuracy in echo (the token before) is below that of unscaled rope at 1x: with factor 8 at 1x, and "
-		       "at 8x.",
+	  .statement = "Accuracy in echo (the token before) is below that of unscaled rope at 1x: with factor 8 at "
+		       "1x, and at 8x.",
 	  .source = "Peng et al. 2023, 2309.00071", .study = STUDY, .comparison = loses_local },
-	{ .id = "ntk-ends", .words = "NTK-aware scaling leaves the fastest pair alone and divides the slowest by the factor.",
-	  .statement = "ntk's frequencies beside the trained ones: the first is unchanged, the last divided by s, for "
-		       "D = 32, 64, 128, theta = 500, 10000 and s = 2, 8, 32.",
+	{ .id = "ntk-ends",
+	  .words = "NTK-aware scaling leaves the fastest pair alone and divides the slowest by the factor.",
+	  .statement = "ntk's frequencies beside the trained ones: the first is unchanged, the last divided by s, "
+		       "for D = 32, 64, 128, theta = 500, 10000 and s = 2, 8, 32.",
 	  .source = "bloc97 2023; Peng et al. 2023, 2309.00071", .compute = claim_ntk_ends },
 	{ .id = "yarn-beats-both", .words = "YaRN beats linear interpolation and NTK without fine-tuning.",
-	  .statement = "At 8x the perplexity under yarn (rotation ramp, 1 to 4) is below that under linear and under ntk.",
+	  .statement = "At 8x the perplexity under yarn (rotation ramp, 1 to 4) is below that under linear and under "
+		       "ntk.",
 	  .source = "Peng et al. 2023, 2309.00071", .study = STUDY, .comparison = yarn_beats },
 	{ .id = "dynamic-is-free-inside", .words = "Dynamic NTK costs nothing inside the trained length.",
-	  .statement = "At every length up to the trained one its frequencies are those of plain rope to the bit, with alpha "
-		       "1 and 4.",
+	  .statement = "At every length up to the trained one its frequencies are those of plain rope to the bit, "
+		       "with alpha 1 and 4.",
 	  .source = "emozilla 2023; Peng et al. 2023, 2309.00071", .compute = claim_dynamic_inside },
 	{ .id = "alibi-flat", .words = "ALiBi stays flat.",
 	  .statement = "alibi's perplexity (slopes spread) at 2x, 4x and 8x is below 1.1 times that at 1x.",
 	  .source = "Press et al. 2021, 2108.12409", .study = STUDY, .comparison = flat },
 	{ .id = "alibi-forgets", .words = "ALiBi forgets what is far.",
-	  .statement = "At 32x alibi's accuracy where the evidence is at least a trained length back is below that where it "
-		       "is nearer.",
+	  .statement = "At 32x alibi's accuracy where the evidence is at least a trained length back is below that "
+		       "where it is nearer.",
 	  .study = STUDY, .comparison = forgets },
 	{ .id = "learned-ends", .words = "A learned table cannot go past its end.",
 	  .statement = "Trained at 64, the encoding takes position 63 and refuses position 64.",
-	  .source = "Press et al. 2021, 2108.12409", .compute = claim_learned_ends },
+	  .compute = claim_learned_ends },
 	{ .id = "sinusoids-weak", .words = "Sinusoids extrapolate worst.",
-	  .statement = "At 2x the perplexity of sinusoidal is above 1.1 times that at 1x, and above that of rope, t5 and "
-		       "alibi.",
+	  .statement = "At 2x the perplexity of sinusoidal is above 1.1 times that at 1x, and above that of rope, t5 "
+		       "and alibi.",
 	  .source = "Press et al. 2021, 2108.12409", .study = STUDY, .comparison = sinusoids_weak },
 	{ .id = "t5-between", .words = "T5's buckets lie in between.",
 	  .statement = "At 8x the perplexity of t5 is below that of sinusoidal and unscaled rope, and above alibi's.",
@@ -145,28 +147,28 @@ static const struct claim list[] = {
 	  .statement = "At 4x the perplexity of nope is below that of sinusoidal, unscaled rope, t5 and alibi.",
 	  .source = "Kazemnejad et al. 2023, 2305.19466", .study = STUDY, .comparison = nope_best },
 	{ .id = "rope-in-every-layer", .words = "RoPE is needed in every layer.",
-	  .statement = "Without rotation in every second layer perplexity is above 1.1 times that of rope at 1x, and above it "
-		       "at 8x.",
+	  .statement = "Without rotation in every second layer perplexity is above 1.1 times that of rope at 1x, and "
+		       "above it at 8x.",
 	  .study = STUDY, .comparison = every_layer },
 	{ .id = "fast-near-slow-far", .words = "Fast pairs serve neighbours, slow pairs serve distance.",
-	  .statement = "At 1x, holding still the pairs that turn fully within the trained length costs more accuracy in echo "
-		       "(the token before) than holding still the others, and less in recall.",
+	  .statement = "At 1x, holding still the pairs that turn fully within the trained length costs more accuracy "
+		       "in echo (the token before) than holding still the others, and less in recall.",
 	  .source = "Barbero et al. 2024, 2410.06205", .study = STUDY, .examine = claim_fast_pairs },
 	{ .id = "near-is-large", .words = "Near keys get large scores and far keys small ones.",
-	  .statement = "The score of two vectors of ones (D = 128, theta = 10000) falls with each step of distance up to 2047, "
-		       "and is smaller everywhere from 1024 on than anywhere below 256.",
+	  .statement = "The score of two vectors of ones (D = 128, theta = 10000) falls with each step of distance "
+		       "up to 2047, and is smaller everywhere from 1024 on than anywhere below 256.",
 	  .source = "Su et al. 2021, 2104.09864, section 3.3 (of an upper bound)", .compute = claim_near_is_large },
 	{ .id = "t5-parameter-per-distance", .words = "T5 needs a parameter for every distance.",
-	  .statement = "The parameters of t5 (16 buckets) number at least as many as the distances, at trained lengths of 64 "
-		       "and 65536.",
+	  .statement = "The parameters of t5 (16 buckets) number at least as many as the distances, at trained "
+		       "lengths of 64 and 65536.",
 	  .compute = claim_t5_parameters },
 	{ .id = "shuffling-changes-nothing", .words = "Without positions, shuffling the input changes nothing.",
-	  .statement = "In a causal decoder of two layers without encoding the logits of the last token stay when the 31 tokens "
-		       "before it are shuffled (random weights).",
+	  .statement = "In a causal decoder of two layers without encoding the logits of the last token stay when "
+		       "the 31 tokens before it are shuffled (random weights).",
 	  .source = "denied by Haviv et al. 2022, 2203.16634", .compute = claim_order_lost },
 	{ .id = "only-rotations", .words = "Only rotations by m theta give scores that depend on the distance alone.",
-	  .statement = "Scores of equal vectors at equal distances, positions 0 to 63: neither reflections nor rotations by "
-		       "m^2 theta give the same number for each distance, and rotations do.",
+	  .statement = "Scores of equal vectors at equal distances, positions 0 to 63: neither reflections nor "
+		       "rotations by m^2 theta give the same number for each distance, and rotations do.",
 	  .compute = claim_rotations_alone },
 	{ .id = "norms-stay", .words = "RoPE never changes a norm.",
 	  .statement = "The norm of a random vector (D = 128) before and after plain rope, at positions up to 131072.",

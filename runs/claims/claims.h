@@ -23,7 +23,7 @@ struct finding {
 	enum claim_verdict verdict;
 	const char *measured; /* the numbers, in words, a line each; NULL: there are none */
 	const char *reason;   /* why there is no verdict; NULL where there is one */
-	int seeds, wins;      /* of the comparison that decided: those that differ, and those for the claim; 0: none did */
+	int seeds, wins;      /* of the comparison that decided: seeds that differ, and those for the claim; 0: none */
 	double p;             /* of its sign test (two-sided); NaN */
 };
 

@@ -61,7 +61,8 @@ const char *not_learned(const struct results *r, int cells)
 	const struct method *task = &c->config.data.task;
 	if (n.reached == n.seeds || isnan(task_of(task)->floor(task, (int)c->config.model.train_length, 0)))
 		return NULL;
-	return kept("%s has learned the task in %d of %d seeds", label_of(&c->config.model.encoding), n.reached, n.seeds);
+	return kept("%s has learned the task in %d of %d seeds", label_of(&c->config.model.encoding), n.reached,
+		    n.seeds);
 }
 
 static const char *row_text(const struct spot *s)

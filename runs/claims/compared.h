@@ -15,8 +15,8 @@ struct spot {
 enum spot_measure { SPOT_PERPLEXITY, SPOT_ACCURACY };
 enum spot_relation { SPOT_BELOW, SPOT_ABOVE };
 
-/* "a is above (below) b": perplexity above `times` that of b; accuracy above that of b, or without b (its encoding NULL)
- * above the share `least`. */
+/* "a is above (below) b": perplexity above `times` that of b; accuracy above that of b, or without b (its encoding
+ * NULL) above the share `least`. */
 struct comparison {
 	struct spot a;
 	enum spot_relation relation;
@@ -27,13 +27,13 @@ struct comparison {
 	bool learning; /* whether a's models learn the task is the question, so they need not have */
 };
 
-/* Of the pairs that differ, those for and against a statement; what the two-sided sign test says of them, by the rules of
- * an order's verdict (runs/show/verdicts.h): CLAIM_HOLDS, CLAIM_FAILS (those against win) or CLAIM_UNTESTABLE, with the
- * reason. */
+/* Of the pairs that differ, those for and against a statement; what the two-sided sign test says of them, by the rules
+ * of an order's verdict (runs/show/verdicts.h): CLAIM_HOLDS, CLAIM_FAILS (those against win) or CLAIM_UNTESTABLE, with
+ * the reason. */
 void finding_judge(struct finding *f, int wins, int losses, int ties);
 
-/* Puts a part's finding to the whole's, which begins zeroed: a claim holds if each part does, and fails if one is turned
- * round; else a part that is not measured decides, then one without a verdict. */
+/* Puts a part's finding to the whole's, which begins zeroed: a claim holds if each part does, and fails if one is
+ * turned round; else a part that is not measured decides, then one without a verdict. */
 void finding_join(struct finding *whole, const struct finding *part);
 
 /* All comparisons of a claim, up to the one without an encoding, into a zeroed finding. */

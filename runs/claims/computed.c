@@ -119,7 +119,8 @@ struct err claim_learned_ends(struct finding *out)
 /* Parameters of the encoding itself. */
 static struct err own_parameters(int train_length, size_t *count)
 {
-	struct model_options with = claim_model("t5", 32, train_length), without = claim_model("nope", 32, train_length);
+	struct model_options with = claim_model("t5", 32, train_length);
+	struct model_options without = claim_model("nope", 32, train_length);
 	struct layout a = { 0 }, b = { 0 };
 	struct err e = layout_position(&with, &a);
 	if (!e.code)
@@ -162,8 +163,8 @@ struct err claim_near_is_large(struct finding *out)
 		most_far = r >= 1024 ? fmax(most_far, score) : most_far;
 	}
 	out->verdict = rises || most_far > least_near ? CLAIM_FAILS : CLAIM_HOLDS;
-	finding_add(out, "the score rises at %d of 2047 steps away; its least below distance 256 is %.1f, its greatest from "
-		    "1024 on %.1f (%.0f at distance 0)", rises, least_near, most_far,
+	finding_add(out, "the score rises at %d of 2047 steps away; its least below distance 256 is %.1f, its "
+		    "greatest from 1024 on %.1f (%.0f at distance 0)", rises, least_near, most_far,
 		    score_of_ones(inv_freq, MOST_PAIRS, 0));
 	return OK;
 }

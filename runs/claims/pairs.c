@@ -112,10 +112,12 @@ static void judge_group(const struct sums *s, int g, struct finding *out)
 	static const char *const more[GROUPS] = { [ECHO] = "fast pairs cost more", [RECALL] = "slow pairs cost more" };
 	struct finding one = { .p = NAN };
 	finding_judge(&one, s->wins[g], s->losses[g], s->seeds - s->wins[g] - s->losses[g]);
-	finding_add(&one, "%s: %.1f %% intact, %.1f with the %d fast pairs still, %.1f with the %d slow ones still; %s in %d "
-		    "of %d seeds, p=%.2g", groups[g], 100 * s->accuracy[INTACT][g] / s->seeds,
-		    100 * s->accuracy[FAST_STILL][g] / s->seeds, s->last.fast, 100 * s->accuracy[SLOW_STILL][g] / s->seeds,
-		    s->last.pairs - s->last.fast, more[g], s->wins[g], s->seeds, one.p);
+	double mean[SETTINGS];
+	for (int i = 0; i < SETTINGS; i++)
+		mean[i] = 100 * s->accuracy[i][g] / s->seeds;
+	finding_add(&one, "%s: %.1f %% intact, %.1f with the %d fast pairs still, %.1f with the %d slow ones still; "
+		    "%s in %d of %d seeds, p=%.2g", groups[g], mean[INTACT], mean[FAST_STILL], s->last.fast,
+		    mean[SLOW_STILL], s->last.pairs - s->last.fast, more[g], s->wins[g], s->seeds, one.p);
 	finding_join(out, &one);
 }
 

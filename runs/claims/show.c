@@ -65,7 +65,8 @@ static void add_measured(struct text_builder *b, const char *measured)
 	}
 }
 
-void claims_text(const struct tested *t, int count, const struct claim_sources *from, bool full, struct text_builder *b)
+void claims_text(const struct tested *t, int count, const struct claim_sources *from, bool full,
+		 struct text_builder *b)
 {
 	for (int i = 0; i < count; i++) {
 		const struct claim *c = t[i].claim;

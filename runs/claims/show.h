@@ -10,9 +10,10 @@ struct tested {
 	struct finding finding;
 };
 
-/* A paragraph each: verdict, sentence, numbers, and the command that measures them again; `full` adds what was tested and
- * who says it. Append. */
-void claims_text(const struct tested *t, int count, const struct claim_sources *from, bool full, struct text_builder *b);
+/* A paragraph each: verdict, sentence, numbers, and the command that measures them again; `full` adds what was tested
+ * and who says it. Append. */
+void claims_text(const struct tested *t, int count, const struct claim_sources *from, bool full,
+		 struct text_builder *b);
 /* A Markdown table, a row a claim. Appends. */
 void claims_markdown(const struct tested *t, int count, const struct claim_sources *from, struct text_builder *b);
 /* A record a claim; the columns are in runs/README.md. */

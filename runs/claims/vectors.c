@@ -135,12 +135,12 @@ struct err claim_rotations_alone(struct finding *out)
 	TRY(spread_of(true, false, &reflected));
 	bool others = reflected <= rounding() || squared <= rounding();
 	out->verdict = others || rotated > rounding() ? CLAIM_FAILS : CLAIM_HOLDS;
-	finding_add(out, "scores of equal distance differ by %.1e of the greatest for rotations by m theta, by %.1e for "
-		    "reflections, by %.2f for rotations by m^2 theta", rotated, reflected, squared);
+	finding_add(out, "scores of equal distance differ by %.1e of the greatest for rotations by m theta, by "
+		    "%.1e for reflections, by %.2f for rotations by m^2 theta", rotated, reflected, squared);
 	return OK;
 }
 
-/* How much the last token's logits change at most, as a share of the greatest, when the tokens before it are shuffled. */
+/* How much the last token's logits change at most, as a share of the greatest, when those before it are shuffled. */
 enum { ORDER_T = 32, ORDER_V = 50 };
 static struct err change_of_last(const struct model *m, double *out)
 {
@@ -184,7 +184,7 @@ struct err claim_order_lost(struct finding *out)
 	TRY(change_with(1, &one));
 	TRY(change_with(2, &two));
 	out->verdict = two > rounding() ? CLAIM_FAILS : CLAIM_HOLDS;
-	finding_add(out, "with two layers the last token's logits change by %.2f of the greatest, with one layer by %.1e", two,
-		    one);
+	finding_add(out, "with two layers the last token's logits change by %.2f of the greatest, with one layer "
+		    "by %.1e", two, one);
 	return OK;
 }

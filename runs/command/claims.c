@@ -75,7 +75,8 @@ static struct err run(struct invocation *in)
 	struct tested *t = NULL;
 	TRY(config_finish(&in->config, true));
 	if (!*((const struct own *)in->config.own)->studies)
-		return err_usage("Leave it out, or name the folder that has the studies' folders.", "--studies: is empty");
+		return err_usage("Leave it out, or name the folder that has the studies' folders.",
+				 "--studies: is empty");
 	struct err e = choose(in, &t);
 	if (!e.code)
 		e = command_start(&in->config);
@@ -89,9 +90,9 @@ const struct command command_claims = {
 	.name = "claims",
 	.words = "[CLAIM ...]",
 	.help = "test the sentences people repeat about RoPE and its rivals",
-	.more = "Each is measured anew: by computing, in a moment, or from the folder of a study. A verdict from a study\n"
-		"takes six seeds and a sign test over them (two-sided, p below 0.05). Without CLAIM: all of them; with it\n"
-		"also what exactly is tested. Nothing is written.\n"
+	.more = "Each is measured anew: by computing, in a moment, or from the folder of a study. A verdict from\n"
+		"a study takes six seeds and a sign test over them (two-sided, p below 0.05). Without CLAIM: all of\n"
+		"them; with it also what exactly is tested. Nothing is written.\n"
 		"Examples:\n"
 		"  ropewalk claims\n"
 		"  ropewalk claims ntk-ends norms-stay\n"
