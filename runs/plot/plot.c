@@ -134,7 +134,9 @@ static struct err write_files(const struct plot_job *job, const struct picture *
 	chart_tsv(c, &table);
 	bool same = holds(script_path, &script) && holds(table_path, &table);
 	struct err e = OK;
-	if (gnuplot_there() && !(same && io_exists(image)))
+	if (!gnuplot_there())
+		e = same ? OK : io_remove(image); /* of another table */
+	else if (!same || !io_exists(image))
 		e = write_image(p, c, job->format, image);
 	if (!e.code && !same)
 		e = io_write(script_path, script.data, script.size);
