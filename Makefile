@@ -493,7 +493,7 @@ check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ro
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		EVERY_FLOAT=1 LEARN=1 EVERY_CASE=1 SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags \
 		MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
-		tests/run tests/layers tests/hashes tests/kills $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES) $(FAULTS)
+		tests/run tests/layers tests/hashes tests/kills tests/report $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES) $(FAULTS)
 
 SECONDS ?= 60
 fuzz: $(FUZZED) | $(call after,study test layers check)

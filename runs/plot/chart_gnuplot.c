@@ -355,7 +355,7 @@ static void add_band(struct script *s, const struct series *series, bool *begun)
 	if (!has_band(series))
 		return;
 	begin_plot(s, begun);
-	text_add(s->b, ":'low':'high' with filledcurves fs transparent solid 0.13 noborder lc rgb '%s'",
+	text_add(s->b, ":'low':'high' with filledcurves fs transparent solid 0.13 noborder lc rgb '%s' notitle",
 		 colour[series->style % COUNT(colour)]);
 }
 
@@ -371,6 +371,7 @@ static void add_series(struct script *s, const struct series *series, bool *begu
 		text_add(s->b, ":'%s' with %s ls %d", s->chart->y,
 			 series->kind == SERIES_POINTS ? "points" : marked(series) ? "linespoints" : "lines",
 			 series->style + 1);
+	text_add(s->b, " notitle");
 }
 
 static void add_plot(struct script *s, const struct panel *p)
