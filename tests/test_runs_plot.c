@@ -203,7 +203,8 @@ static void test_frequencies(void **state)
 	read_back();
 	assert_ok(picture_make(picture_named("frequencies"), &results, &c));
 	assert_int_equal(arrlen(c.panel), 2);
-	const struct series *trained = series_named(&c.panel[0], "as trained"), *linear = series_named(&c.panel[0], "linear");
+	const struct series *trained = series_named(&c.panel[0], "as trained");
+	const struct series *linear = series_named(&c.panel[0], "linear");
 	assert_int_equal(arrlen(trained->point), 16);
 	for (int m = 0; m < 16; m++) {
 		assert_close(trained->point[m].y, 2 * M_PI * pow(500, m / 16.0), 1e-9);
@@ -225,7 +226,7 @@ static void test_training(void **state)
 	build("seed = 7\nsteps = 1000\n");
 	char *run = make_run(0, "running", "a"), *log = io_join(run, RUN_LOG);
 	for (int i = 1; i <= 1000; i++)
-		text_add(&b, "{\"step\":%d,\"loss\":%g,\"grad_norm\":1,\"lr\":1,\"accuracy\":0}\n", i, i % 2 ? 1.0 : 3.0);
+		text_add(&b, "{\"step\":%d,\"loss\":%d,\"grad_norm\":1,\"lr\":1,\"accuracy\":0}\n", i, i % 2 ? 1 : 3);
 	text_add(&b, "{\"step\":1001,\"lo");
 	assert_ok(io_write(log, b.data, b.size));
 	text_builder_free(&b);
@@ -244,12 +245,9 @@ static void test_training(void **state)
 
 /* ---- What stands beside the rows ---- */
 
-#define POSITION_HEAD                                                                                                    \
-	"run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,position,positions," \
-	"scored,nll,nll_se,accuracy,protocol\n"
-#define GRID_HEAD                                                                                                        \
-	"run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,distance,"            \
-	"position_seen,distance_seen,scored,nll,accuracy,protocol\n"
+#define OF_ALL "run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,"
+#define POSITION_HEAD OF_ALL "position,positions,scored,nll,nll_se,accuracy,protocol\n"
+#define GRID_HEAD OF_ALL "distance,position_seen,distance_seen,scored,nll,accuracy,protocol\n"
 
 static void put_cuts(const char *kind, const char *text)
 {
@@ -301,16 +299,16 @@ static void test_recall_grid(void **state)
 	one_run();
 	put_cuts("recall_grid", GRID_HEAD
 		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,16,1,1,1,0,1,by hand\n"
-		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,22,1,1,3,0,0,by hand\n"
-		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,23,1,1,3,0,0.5,by hand\n");
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,22,1,1,3,0,0.5,by hand\n"
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,23,1,1,3,0,0.25,by hand\n");
 	assert_ok(picture_make(picture_named("recall_grid"), &results, &c));
 	const struct series *s = c.panel[0].series;
 	assert_int_equal(s->kind, SERIES_CELLS);
 	assert_int_equal(arrlen(s->point), 2);
 	assert_close(s->point[0].low, 16, 1e-9);
 	assert_close(s->point[0].high, 16 * sqrt(2), 1e-9);
-	assert_close(s->point[0].value, 0.25, 1e-12);
-	assert_close(s->point[1].value, 0.5, 1e-12);
+	assert_close(s->point[0].value, 0.625, 1e-12);
+	assert_close(s->point[1].value, 0.25, 1e-12);
 	assert_close(s->point[0].left, 2, 1e-9);
 	assert_close(s->point[0].right, 8, 1e-9);
 	chart_free(&c);
@@ -325,7 +323,8 @@ static void test_damaged_cuts(void **state)
 		{ "", "is empty" },
 		{ "run,encoding\n", "has no column scaling" },
 		{ POSITION_HEAD "r,rope,none\n", "3 fields where there are 19" },
-		{ POSITION_HEAD "r,rope,none,1,recall,recall,x,1,64,64,1,3,0,8,5,9,0,0.5,by hand\n", "its seed is 'x'" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,x,1,64,64,1,3,0,8,5,9,0,0.5,by "
+				"hand\n", "its seed is 'x'" },
 		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n", "cannot be" },
 		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n", "cannot be" },
 	};
@@ -456,7 +455,8 @@ static void test_bad_gnuplots(void **state)
 		const char *program, *says;
 	} bad[] = {
 		{ NULL, "not installed" },
-		{ "#!/bin/sh\necho 'plot nonsense' >&2\necho '     ^' >&2\necho '\"-\" line 3: undefined' >&2\nexit 7\n",
+		{ "#!/bin/sh\necho 'plot nonsense' >&2\necho '     ^' >&2\necho '\"-\" line 3: undefined' >&2\nexit "
+		  "7\n",
 		  "exit code 7: \"-\" line 3: undefined" },
 		{ "#!/bin/sh\nexit 3\n", "exit code 3: no message" },
 		{ "#!/bin/sh\nkill -9 $$\n", "signal 9" },

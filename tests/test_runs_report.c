@@ -136,7 +136,8 @@ static void test_page(void **state)
 	need_gnuplot();
 	two_seeds();
 	char *html = page_of(folder);
-	assert_non_null(strstr(html, "<th scope=\"row\">ntk</th><td class=\"h0\">1.00 / 100<br/><small>1 of 2 seeds</small></td>"));
+	assert_non_null(strstr(html, "<th scope=\"row\">ntk</th><td class=\"h0\">1.00 / 100<br/><small>1 of 2 "
+				     "seeds</small></td>"));
 	assert_non_null(strstr(html, "Which way to scale the positions keeps it working?"));
 	assert_non_null(strstr(html, "At 4x in recall the best by the mean is ntk: perplexity 2.00, accuracy 90.0 %"));
 	assert_non_null(strstr(html, "<p class=\"warning\">warning: 1 of 2 models were trained by another version"));
@@ -212,8 +213,10 @@ static void test_sheet(void **state)
 	check_nesting(b.data);
 	assert_non_null(strstr(b.data, "aria-label=\"table: a\""));
 	assert_non_null(strstr(b.data, "<caption><span>a: &quot;b&quot;<br/><small>small</small></span></caption>"));
-	assert_non_null(strstr(b.data, "<th scope=\"row\">a(<wbr/>b=&lt;1&gt;,<wbr/>c)</th><td class=\"h5\"><strong>1.00 / "
-				       "100</strong>*<br/><small>(1 - 2)</small></td></tr>\n</tbody>\n<tbody class=\"below\">"));
+	assert_non_null(strstr(b.data, "<th scope=\"row\">a(<wbr/>b=&lt;1&gt;,<wbr/>c)</th><td "
+				       "class=\"h5\"><strong>1.00 / "
+				       "100</strong>*<br/><small>(1 - 2)</small></td></tr>\n</tbody>\n<tbody "
+				       "class=\"below\">"));
 	assert_non_null(strstr(b.data, "<td>n/a</td>"));
 	text_builder_free(&b);
 	sheet_free(&s);
@@ -257,7 +260,8 @@ static void test_redrawn(void **state)
 	assert_string_equal(done.names.data, "perplexity, accuracy, seeds, frequencies");
 	assert_non_null(strstr(done.absent.data, "by_position: "));
 	plotted_free(&done);
-	text_add(&line, "cd \"%s\" && for f in *.svg; do mv $f $f.old && gnuplot ${f%%.svg}.gp && cmp $f $f.old || exit 1; done", to);
+	text_add(&line, "cd \"%s\" && for f in *.svg; do mv $f $f.old && gnuplot ${f%%.svg}.gp && cmp $f $f.old || "
+			"exit 1; done", to);
 	run_shell(line.data);
 	text_builder_free(&line);
 	free(to);

@@ -89,8 +89,10 @@ const struct command command_plot = {
 	.words = "DIR",
 	.help = "draw pictures of a study or a run, by gnuplot or as characters",
 	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. Into DIR/pictures, or\n"
-		"the folder that --out names, go NAME.svg (png, pdf), and beside it NAME.tsv, its table, and NAME.gp, with\n"
-		"which `gnuplot NAME.gp` draws it again. Without gnuplot the latter two alone. `ropewalk list pictures` says\n"
+		"the folder that --out names, go NAME.svg (png, pdf), and beside it NAME.tsv, its table, and NAME.gp, "
+		"with\n"
+		"which `gnuplot NAME.gp` draws it again. Without gnuplot the latter two alone. `ropewalk list "
+		"pictures` says\n"
 		"what there is.\n"
 		"Examples:\n"
 		"  ropewalk plot runs/out/scaling\n"

@@ -51,7 +51,8 @@ const struct command command_report = {
 	.name = "report",
 	.words = "DIR",
 	.help = "write a page about a study or a run: tables, pictures, notes",
-	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. The page is one HTML file that\n"
+	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. The page is one HTML "
+		"file that\n"
 		"needs nothing else: DIR/report.html, or the file that --out names.\n"
 		"Examples:\n"
 		"  ropewalk report runs/out/scaling\n"

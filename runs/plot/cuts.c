@@ -92,9 +92,9 @@ static struct err read_cut(const char *path, int line, char *const *field, int f
 /* Kept texts are the same where they are equal. */
 static bool same_evaluation(const struct row *a, const struct row *b)
 {
-	return a->encoding == b->encoding && a->scaling == b->scaling && a->task == b->task && a->protocol == b->protocol &&
-	       a->seed == b->seed && a->eval_seed == b->eval_seed && a->train_length == b->train_length &&
-	       a->sequences == b->sequences;
+	return a->encoding == b->encoding && a->scaling == b->scaling && a->task == b->task &&
+	       a->protocol == b->protocol && a->seed == b->seed && a->eval_seed == b->eval_seed &&
+	       a->train_length == b->train_length && a->sequences == b->sequences;
 }
 
 static struct err read_csv(const char *path, const struct csv *csv, const char *kind, const struct cell *c, int scaling,

@@ -15,8 +15,8 @@ struct cut {
 #define CUTS_POSITION "by_position"
 #define CUTS_DISTANCE "recall_grid"
 
-/* The cell's cuts of one kind under one scaling, as it would be evaluated now (cell_owns); appends to an stb_ds array. A
- * missing file gives none; the errors of a damaged one name FILE:LINE. */
+/* The cell's cuts of one kind under one scaling, as it would be evaluated now (cell_owns); appends to an stb_ds array.
+ * A missing file gives none; the errors of a damaged one name FILE:LINE. */
 struct err cuts_read(const struct results *r, int cell, int scaling, const char *kind, struct cut **cuts);
 
 #endif

@@ -145,8 +145,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_by_position = {
 	.name = "by_position",
 	.help = "loss by position in the longest sequence",
-	.caption = "Loss of the scored tokens by where in the longest sequence they stand; lower is better. A method that only "
-		   "works within the trained length rises right behind the dashed line; one that is disturbed by the length "
-		   "as a whole is high from the beginning on.",
+	.caption = "Loss of the scored tokens by where in the longest sequence they stand; lower is better. A method "
+		   "that only works within the trained length rises right behind the dashed line; one that is "
+		   "disturbed by the length as a whole is high from the beginning on.",
 	.make = make,
 };

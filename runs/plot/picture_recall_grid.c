@@ -81,7 +81,8 @@ static void add_tiles(const struct results *r, const struct patch *tiles, struct
 	}
 }
 
-static void add_panel(const struct results *r, const struct contender *who, const struct patch *tiles, struct chart *out)
+static void add_panel(const struct results *r, const struct contender *who, const struct patch *tiles,
+		      struct chart *out)
 {
 	int length = methods_train_length(r);
 	struct axis x = axis_new("length", 2);
@@ -118,8 +119,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_recall_grid = {
 	.name = "recall_grid",
 	.help = "accuracy by length and distance of the evidence, a map for each of the first 24 methods",
-	.caption = "Each map is a method: to the right the sequence grows, upwards the evidence lies further back; yellow is "
-		   "right, dark blue is wrong. Dark above the dashed line alone: far evidence is out of reach. Dark in whole "
-		   "columns: the length itself disturbs, however near the evidence is.",
+	.caption = "Each map is a method: to the right the sequence grows, upwards the evidence lies further back; "
+		   "yellow is right, dark blue is wrong. Dark above the dashed line alone: far evidence is out of "
+		   "reach. Dark in whole columns: the length itself disturbs, however near the evidence is.",
 	.make = make,
 };
