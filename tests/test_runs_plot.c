@@ -607,6 +607,24 @@ static void test_pick(void **state)
 	}
 }
 
+/* Each has a caption, and a row in the table of README.md. */
+static void test_documented(void **state)
+{
+	(void)state;
+	char *readme;
+	size_t size;
+	assert_ok(io_read("README.md", &readme, &size));
+	const char *table = strstr(readme, "| picture | what is to be seen |");
+	assert_non_null(table);
+	for (int i = 0; picture_at(i); i++) {
+		const struct picture *p = picture_at(i);
+		const char *found = strstr(table, chart_text("`%s`", p->name));
+		assert_true(found && found < strstr(table, "\n\n"));
+		assert_true(strlen(p->caption) > 80 && p->caption[strlen(p->caption) - 1] == '.');
+	}
+	free(readme);
+}
+
 /* ---- A single run ---- */
 
 static void test_run(void **state)
@@ -662,6 +680,7 @@ int main(void)
 		PATH_TEST(test_gnuplot_hangs),
 		PATH_TEST(test_images_of_their_tables),
 		cmocka_unit_test(test_pick),
+		cmocka_unit_test(test_documented),
 		PLOT_TEST(test_run),
 	};
 	return cmocka_run_group_tests_name("runs plot", tests, NULL, NULL);
