@@ -510,7 +510,8 @@ check: $(TESTS_asan) $(WIDTHS) build/ropewalk-asan build/ropewalk-noomp build/ro
 	@$(LAYERS) ROPEWALK=build/ropewalk-asan $(TEST_ENVIRONMENT) TIMEOUT=$${TIMEOUT:-1200} \
 		EVERY_FLOAT=1 LEARN=1 EVERY_CASE=1 SOURCES='$(ANALYSED)' FLAGS=build/valgrind/flags \
 		MAKE='$(MAKE_COMMAND)' ONLY='$(ONLY)' \
-		tests/run $(FAULTS) tests/layers tests/hashes tests/kills tests/launched $(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES)
+		tests/run $(FAULTS) tests/layers tests/hashes tests/kills tests/launched tests/report \
+		$(TESTS_asan) $(WIDTHS) $(VALUES) $(ANALYSES)
 
 SECONDS ?= 60
 fuzz: $(FUZZED) | $(call after,study test layers check)

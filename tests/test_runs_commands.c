@@ -254,6 +254,7 @@ static void test_answers(void **state)
 		{ "list params", "94912" },
 		{ "list params --encoding=t5 --t5-buckets=8", "(8,2)" },
 		{ "list presets", "" },
+		{ "list pictures", "perplexity" },
 	};
 	for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
 		struct program_run r = program_run(answers[i].line);

@@ -225,7 +225,7 @@ static void put_study(const char *root)
 
 static struct err study(const char *root)
 {
-	return command(root, "study @/a.study --out=@/grid --threads=1");
+	return command(root, "study @/a.study --out=@/grid --threads=1 --pictures=off");
 }
 
 static void load_runs(const char *root, const char *study_folder)
@@ -350,6 +350,29 @@ static void merging_under_faults(void **state)
 	power_loss(&c);
 }
 
+static struct err plot_pictures(const char *root)
+{
+	return command(root, "plot @/grid --picture=perplexity,frequencies --out=@/drawn");
+}
+
+static struct err report(const char *root)
+{
+	return command(root, "report @/grid --out=@/page.html");
+}
+
+static void pictures_under_faults(void **state)
+{
+	(void)state;
+	const struct fault_case c[] = {
+		{ put_grid, plot_pictures, load_study, KINDS, true, 13 },
+		{ put_grid, report, load_study, KINDS, true, 31 },
+	};
+	for (int i = 0; i < 2; i++) {
+		fault_sweep(&c[i]);
+		power_loss(&c[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +386,7 @@ int main(void)
 		cmocka_unit_test(exports_under_faults),
 		cmocka_unit_test(tables_under_faults),
 		cmocka_unit_test(merging_under_faults),
+		cmocka_unit_test(pictures_under_faults),
 	};
 	return cmocka_run_group_tests_name("runs faults", tests, set_up, NULL);
 }

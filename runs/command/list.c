@@ -2,6 +2,7 @@
 #include "model/position/scaling.h"
 #include "runs/command/command.h"
 #include "runs/help.h"
+#include "runs/plot/plot.h"
 #include "runs/preset.h"
 
 #include <stdio.h>
@@ -89,6 +90,14 @@ static struct err list_presets(const struct config *c)
 	return preset_list();
 }
 
+static struct err list_pictures(const struct config *c)
+{
+	(void)c;
+	for (int i = 0; picture_at(i); i++)
+		printf("%-14s %s\n", picture_at(i)->name, picture_at(i)->help);
+	return OK;
+}
+
 static const struct {
 	const char *name, *help;
 	struct err (*print)(const struct config *c);
@@ -99,6 +108,7 @@ static const struct {
 	{ "options", "every option, its default and range", list_options },
 	{ "params", "the tensors of the model that the options describe", list_params },
 	{ "presets", "studies that come with the program", list_presets },
+	{ "pictures", "what `ropewalk plot` draws", list_pictures },
 };
 #define COUNT ((int)(sizeof lists / sizeof lists[0]))
 
@@ -124,7 +134,7 @@ static struct err run(struct invocation *in)
 const struct command command_list = {
 	.name = "list",
 	.words = "[WHAT]",
-	.help = "encodings, scalings, tasks, options, params or presets",
+	.help = "encodings, scalings, tasks, options, params, presets or pictures",
 	.more = "Without WHAT: what there is to list. The options are those of the model that `list params` lays out.\n"
 		"Examples:\n"
 		"  ropewalk list scalings\n"

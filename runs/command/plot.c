@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct plot_own {
-	const char *picture;
+	const char *picture, *out;
 	int64_t format, terminal;
 };
 
@@ -20,6 +20,7 @@ struct plot_own {
 static const struct option own_rows[] = {
 	{ ROW(picture, TEXT, "", "list", "which pictures, by name; empty: all") },
 	{ ROW(format, CHOICE, "svg", "", "of the images"), .choices = PICTURE_FORMATS },
+	{ ROW(out, TEXT, "", "folder", "where they go, made if need be; empty: DIR/pictures") },
 	{ ROW(terminal, SWITCH, "off", "", "draw the first of them as characters instead, and write nothing") },
 	{ 0 },
 };
@@ -74,10 +75,10 @@ static struct err run(struct invocation *in)
 	TRY(pictures_pick(own->picture, wanted));
 	TRY(subject_open(in->word[0], &s));
 	stop_catch();
-	const char *out = in->config.run.out;
 	char *within = io_join(in->word[0], "pictures");
 	struct err e = own->terminal ? show(&s.results, wanted)
-				     : write(&s.results, *out ? out : within, wanted, (enum picture_format)own->format);
+				     : write(&s.results, *own->out ? own->out : within, wanted,
+					     (enum picture_format)own->format);
 	free(within);
 	subject_close(&s);
 	return e;
@@ -88,17 +89,18 @@ const struct command command_plot = {
 	.words = "DIR",
 	.help = "draw pictures of a study or a run, by gnuplot or as characters",
 	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. Into DIR/pictures, or\n"
-		"the folder that --out names, go NAME.svg (png, pdf), and beside it NAME.tsv, its table, and NAME.gp, with\n"
-		"which `gnuplot NAME.gp` draws it again. Without gnuplot the latter two alone. The pictures are:\n"
-		"perplexity, accuracy, by_position, recall_grid, seeds, frequencies, training.\n"
+		"the folder that --out names, go NAME.svg (png, pdf), and beside it NAME.tsv, its table, and NAME.gp, "
+		"with\n"
+		"which `gnuplot NAME.gp` draws it again. Without gnuplot the latter two alone. `ropewalk list "
+		"pictures` says\n"
+		"what there is.\n"
 		"Examples:\n"
 		"  ropewalk plot runs/out/scaling\n"
 		"  ropewalk plot runs/out/scaling --picture=perplexity,seeds --format=pdf --out=paper\n"
 		"  ropewalk plot runs/out/scaling --terminal",
 	.least = 1,
 	.most = 1,
-	.lists = LIST_RUN | LIST_OWN,
-	.without = "threads|products|resume|save_every|force",
+	.lists = LIST_OWN,
 	.own = own_rows,
 	.own_size = sizeof(struct plot_own),
 	.run = run,

@@ -8,6 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct report_own {
+	const char *out;
+};
+
+static const struct option own_rows[] = {
+	{ .name = "out", .kind = OPTION_TEXT, .initial = "", .unit = "file",
+	  .help = "where the page goes; empty: DIR/report.html", .offset = offsetof(struct report_own, out) },
+	{ 0 },
+};
+
 static struct err write(const struct subject *s, const char *path)
 {
 	struct text_builder b = { 0 };
@@ -22,7 +32,7 @@ static struct err write(const struct subject *s, const char *path)
 static struct err run(struct invocation *in)
 {
 	struct subject s;
-	const char *out = in->config.run.out;
+	const char *out = ((const struct report_own *)in->config.own)->out;
 	TRY(subject_open(in->word[0], &s));
 	stop_catch();
 	char *beside = io_join(in->word[0], "report.html");
@@ -41,14 +51,16 @@ const struct command command_report = {
 	.name = "report",
 	.words = "DIR",
 	.help = "write a page about a study or a run: tables, pictures, notes",
-	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. The page is one HTML file that\n"
-		"needs nothing else: DIR/report.html, or the file that --out names. What was there is replaced.\n"
+	.more = "DIR is the folder of a study, finished or not, or of a run that was evaluated. The page is one HTML "
+		"file that\n"
+		"needs nothing else: DIR/report.html, or the file that --out names.\n"
 		"Examples:\n"
 		"  ropewalk report runs/out/scaling\n"
 		"  ropewalk report runs/out/scaling --out=scaling.html",
 	.least = 1,
 	.most = 1,
-	.lists = LIST_RUN,
-	.without = "threads|products|resume|save_every|force",
+	.lists = LIST_OWN,
+	.own = own_rows,
+	.own_size = sizeof(struct report_own),
 	.run = run,
 };

@@ -153,7 +153,7 @@ void series_add(struct panel *p, struct series *s, double x, double y)
 
 void series_add_band(struct panel *p, struct series *s, struct point point, double most)
 {
-	bool log = p->y.base;
+	bool log = p->y.base > 0;
 	series_add(p, s, point.x, point.y);
 	axis_hold(&p->y, fmax(point.low, log ? point.y / most : point.y - most));
 	axis_hold(&p->y, fmin(point.high, log ? point.y * most : point.y + most));
@@ -163,7 +163,8 @@ void series_add_band(struct panel *p, struct series *s, struct point point, doub
 static bool named(const struct panel *p, const struct series *s)
 {
 	for (int i = 0; i < arrlen(p->series); i++)
-		if (!strcmp(p->series[i].label, s->label) && p->series[i].kind == s->kind && p->series[i].style == s->style)
+		if (!strcmp(p->series[i].label, s->label) && p->series[i].kind == s->kind &&
+		    p->series[i].style == s->style)
 			return true;
 	return false;
 }

@@ -91,7 +91,7 @@ void series_add(struct panel *p, struct series *s, double x, double y);
 /* One with a band, which widens the y axis to at most `most` beyond y, as a factor on a logarithmic axis. */
 void series_add_band(struct panel *p, struct series *s, struct point point, double most);
 
-/* Gives every panel a key, without what is named already in one of the `block` panels from the last multiple of it on. */
+/* Gives every panel a key, without what an earlier one of its block of so many panels names. */
 void chart_key(struct chart *c, int block);
 
 /* Text by printf, kept. */

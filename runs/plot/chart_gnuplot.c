@@ -33,7 +33,8 @@ static const char *const thin_dash[] = { "(2,3)", "solid", "(9,4)", "(9,3,2,3)",
 #define COUNT(list) ((int)(sizeof (list) / sizeof *(list)))
 
 static const char *const cividis =
-	"0 '#00224e', 0.125 '#123570', 0.25 '#3b496c', 0.375 '#575d6d', 0.5 '#707173', 0.625 '#8a8678', 0.75 '#a59c74', "
+	"0 '#00224e', 0.125 '#123570', 0.25 '#3b496c', 0.375 '#575d6d', 0.5 '#707173', 0.625 '#8a8678', 0.75 "
+	"'#a59c74', "
 	"0.875 '#c3b369', 1 '#fee838'";
 
 const char *picture_suffix(enum picture_format format)
@@ -280,11 +281,14 @@ static void add_marks(struct script *s, const struct panel *p)
 	for (int i = 0; i < arrlen(p->mark); i++) {
 		const struct mark *m = &p->mark[i];
 		text_add(s->b, m->upright ? "set arrow from first %.10g, graph 0 to first %.10g, graph 1"
-					  : "set arrow from graph 0, first %.10g to graph 1, first %.10g", m->at, m->at);
+					  : "set arrow from graph 0, first %.10g to graph 1, first "
+					    "%.10g", m->at, m->at);
 		text_add(s->b, " nohead back lc rgb '#505050' lw 1.2 dt (4,3)\n");
-		snprintf(where, sizeof where, m->upright ? "first %.10g, graph %.10g" : "graph %2$.10g, first %1$.10g", m->at,
+		snprintf(where, sizeof where, m->upright ? "first %.10g, graph %.10g" : "graph %2$.10g, first "
+											"%1$.10g", m->at,
 			 m->along);
-		add_words(s, m->text, where, m->upright ? "offset 0.5,0" : m->beneath ? "offset 0,-0.6" : "offset 0,0.6");
+		add_words(s, m->text, where,
+			  m->upright ? "offset 0.5,0" : m->beneath ? "offset 0,-0.6" : "offset 0,0.6");
 	}
 	for (int i = 0; i < arrlen(p->note); i++) {
 		snprintf(where, sizeof where, "graph 0.01, first %.10g", p->note[i].at);
@@ -345,7 +349,8 @@ static bool has_band(const struct series *s)
 
 static void begin_plot(struct script *s, bool *begun)
 {
-	text_add(s->b, "%s%s using (column('series') == %d ? column('%s') : NaN)", *begun ? ", \\\n\t" : "plot ", s->source,
+	text_add(s->b, "%s%s using (column('series') == %d ? column('%s') : "
+		       "NaN)", *begun ? ", \\\n\t" : "plot ", s->source,
 		 s->series, s->chart->x);
 	*begun = true;
 }
@@ -355,7 +360,7 @@ static void add_band(struct script *s, const struct series *series, bool *begun)
 	if (!has_band(series))
 		return;
 	begin_plot(s, begun);
-	text_add(s->b, ":'low':'high' with filledcurves fs transparent solid 0.13 noborder lc rgb '%s'",
+	text_add(s->b, ":'low':'high' with filledcurves fs transparent solid 0.13 noborder lc rgb '%s' notitle",
 		 colour[series->style % COUNT(colour)]);
 }
 
@@ -371,6 +376,7 @@ static void add_series(struct script *s, const struct series *series, bool *begu
 		text_add(s->b, ":'%s' with %s ls %d", s->chart->y,
 			 series->kind == SERIES_POINTS ? "points" : marked(series) ? "linespoints" : "lines",
 			 series->style + 1);
+	text_add(s->b, " notitle");
 }
 
 static void add_plot(struct script *s, const struct panel *p)
@@ -394,7 +400,8 @@ static void add_values(struct script *s)
 	text_add(s->b, "set colorbox horizontal user origin screen %.5f, screen %.5f size screen %.5f, screen %.5f\n",
 		 across(LEFT), up(s, s->layout.values + 18), across(CHART_WIDTH - LEFT - 2 * EDGE),
 		 14.0 / s->layout.height);
-	text_add(s->b, "set cbtics ('0 %%%%' 0, '25 %%%%' 0.25, '50 %%%%' 0.5, '75 %%%%' 0.75, '100 %%%%' 1)\nset cblabel ");
+	text_add(s->b, "set cbtics ('0 %%%%' 0, '25 %%%%' 0.25, '50 %%%%' 0.5, '75 %%%%' 0.75, '100 %%%%' 1)\nset "
+		       "cblabel ");
 	gnuplot_text(s->b, s->chart->value);
 	text_add(s->b, " offset 0,0.4\n");
 }
@@ -404,11 +411,12 @@ static void add_panel(struct script *s, int index)
 	const struct panel *p = &s->chart->panel[index];
 	const struct place *at = &s->layout.place[index];
 	int lines = title_lines(p->title, title_width(s->chart));
-	text_add(s->b, "\n# panel %d\nset lmargin at screen %.5f\nset rmargin at screen %.5f\nset tmargin at screen %.5f\n"
+	text_add(s->b, "\n# panel %d\nset lmargin at screen %.5f\nset rmargin at screen %.5f\nset tmargin at screen "
+		       "%.5f\n"
 		       "set bmargin at screen %.5f\n", index + 1, across(at->left), across(at->right),
 		 up(s, at->top), up(s, at->bottom));
-	add_title(s, p->title, title_width(s->chart), at->left, at->top - lines * PANEL_TITLE_LINE - 3, PANEL_TITLE_LINE,
-		  FONT);
+	add_title(s, p->title, title_width(s->chart), at->left, at->top - lines * PANEL_TITLE_LINE - 3,
+		  PANEL_TITLE_LINE, FONT);
 	add_axis(&p->x, 'x', s->b);
 	add_axis(&p->y, 'y', s->b);
 	add_axis_names(s, p, at);

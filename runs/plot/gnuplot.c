@@ -52,15 +52,14 @@ static void close_streams(struct streams *s)
 			fclose(file[i]);
 }
 
+/* Those that are open are closed by close_streams, also after an error. */
 static struct err open_streams(const struct text_builder *script, struct streams *s)
 {
 	*s = (struct streams){ tmpfile(), tmpfile(), tmpfile() };
 	if (s->in && s->out && s->err && fwrite(script->data, 1, script->size, s->in) == script->size &&
 	    !fflush(s->in) && !fseek(s->in, 0, SEEK_SET))
 		return OK;
-	struct err e = err_system(errno, "TMPDIR names another place.", "gnuplot: no temporary file for its script");
-	close_streams(s);
-	return e;
+	return err_system(errno, "TMPDIR names another place.", "gnuplot: no temporary file for its script");
 }
 
 /* A group of its own, so that what it starts ends with it; signals as they were before the program caught them. */
@@ -133,7 +132,8 @@ static struct err judge(int status, FILE *f)
 	char line[256];
 	complaint(f, line, sizeof line);
 	if (WIFSIGNALED(status))
-		return err_failed(hint, "gnuplot: ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return err_failed(hint, "gnuplot: ended by signal %d "
+					"(%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (WEXITSTATUS(status))
 		return err_failed(hint, "gnuplot: exit code %d: %s", WEXITSTATUS(status), *line ? line : "no message");
 	return OK;
@@ -143,7 +143,8 @@ static struct err take(FILE *f, char **data, size_t *size)
 {
 	long end = fseek(f, 0, SEEK_END) ? -1 : ftell(f);
 	if (end <= 0)
-		return err_failed("Is it of version 5.2 or above? `gnuplot --version` says so.", "gnuplot: printed nothing");
+		return err_failed("Is it of version 5.2 or above? `gnuplot --version` says so.",
+			"gnuplot: printed nothing");
 	rewind(f);
 	*data = malloc((size_t)end + 1);
 	BUG_IF(!*data, "no memory for a picture of %ld bytes", end);
@@ -163,8 +164,9 @@ struct err gnuplot_run(const struct text_builder *script, char **picture, size_t
 	int status;
 	if (!find(program))
 		return err_failed("Then call this again.", GNUPLOT_MISSING);
-	TRY(open_streams(script, &s));
-	struct err e = start(program, &s, &pid);
+	struct err e = open_streams(script, &s);
+	if (!e.code)
+		e = start(program, &s, &pid);
 	if (!e.code)
 		e = await(pid, &status);
 	if (!e.code)

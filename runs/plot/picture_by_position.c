@@ -17,7 +17,7 @@ struct bin {
 	double *nll; /* stb_ds array, a seed each */
 };
 
-static void add_cut(struct bin **bins, const struct slice *c)
+static void add_cut(struct bin **bins, const struct measure_row *c)
 {
 	for (int i = 0; i < arrlen(*bins); i++)
 		if ((*bins)[i].position == c->position) {
@@ -53,7 +53,7 @@ static struct point bin_point(const struct bin *b)
 }
 
 /* The longest length that the row has cuts of. */
-static int64_t longest(const struct slice *cuts)
+static int64_t longest(const struct measure_row *cuts)
 {
 	int64_t length = 0;
 	for (int i = 0; i < arrlen(cuts); i++)
@@ -61,15 +61,15 @@ static int64_t longest(const struct slice *cuts)
 	return length;
 }
 
-static struct err read_seeds(const struct results *r, const struct contender *who, struct slice **cuts)
+static struct err read_seeds(const struct results *r, const struct contender *who, struct measure_row **cuts)
 {
 	for (int i = 0; i < arrlen(r->grid->cell); i++)
 		if (r->grid->cell[i].group == who->cells)
-			TRY(cuts_read(r, i, who->scaling, CUTS_POSITION, cuts));
+			TRY(cuts_read(r, i, who->scaling, MEASURE_BY_POSITION, cuts));
 	return OK;
 }
 
-static void add_series(const struct slice *cuts, const char *group, struct panel *p, struct series *s)
+static void add_series(const struct measure_row *cuts, const char *group, struct panel *p, struct series *s)
 {
 	struct bin *bins = NULL;
 	int64_t length = longest(cuts);
@@ -86,10 +86,10 @@ static void add_series(const struct slice *cuts, const char *group, struct panel
 }
 
 /* A row's cuts for each method, read once. */
-static struct err read_all(const struct results *r, const struct methods *m, struct slice ***cuts)
+static struct err read_all(const struct results *r, const struct methods *m, struct measure_row ***cuts)
 {
 	for (int i = 0; i < arrlen(m->method); i++) {
-		struct slice *own = NULL;
+		struct measure_row *own = NULL;
 		struct err e = read_seeds(r, &m->method[i], &own);
 		arrput(*cuts, own);
 		TRY(e);
@@ -97,7 +97,7 @@ static struct err read_all(const struct results *r, const struct methods *m, str
 	return OK;
 }
 
-static void add_panel(const struct results *r, const struct methods *m, struct slice **cuts, const char *group, int panel,
+static void add_panel(const struct results *r, const struct methods *m, struct measure_row **cuts, const char *group, int panel,
 		      struct chart *out)
 {
 	int first = panel * PANEL_METHODS, length = methods_train_length(r);
@@ -112,7 +112,7 @@ static void add_panel(const struct results *r, const struct methods *m, struct s
 		panel_mark(p, (struct mark){ true, false, length, 0.96, chart_text("trained length: %d", length) });
 }
 
-static bool anything(struct slice **cuts)
+static bool anything(struct measure_row **cuts)
 {
 	for (int i = 0; i < arrlen(cuts); i++)
 		if (arrlen(cuts[i]))
@@ -124,7 +124,7 @@ static struct err make(const struct results *r, struct chart *out)
 {
 	struct methods m = methods_of(r);
 	const char **group = table_groups(r);
-	struct slice **cuts = NULL;
+	struct measure_row **cuts = NULL;
 	struct err e = read_all(r, &m, &cuts);
 	out->title = methods_title(r, "loss along the longest sequence");
 	out->x = "position";
@@ -145,8 +145,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_by_position = {
 	.name = "by_position",
 	.help = "loss by position in the longest sequence",
-	.caption = "Loss of the scored tokens by where in the longest sequence they stand; lower is better. A method that only "
-		   "works within the trained length rises right behind the dashed line; one that is disturbed by the length "
-		   "as a whole is high from the beginning on.",
+	.caption = "Loss of the scored tokens by where in the longest sequence they stand; lower is better. A method "
+		   "that only works within the trained length rises right behind the dashed line; one that is "
+		   "disturbed by the length as a whole is high from the beginning on.",
 	.make = make,
 };

@@ -71,7 +71,8 @@ static void add_scaling(const struct cell *c, int scaling, int style, struct pan
 static const char *title_of(const struct cell *c, int first, int last, int count)
 {
 	const char *label = *c->label ? c->label : c->config.model.encoding.entry->name;
-	return count <= PANEL_METHODS ? label : chart_text("%s (scalings %d - %d of %d)", label, first + 1, last, count);
+	return count <= PANEL_METHODS ? label : chart_text(
+		"%s (scalings %d - %d of %d)", label, first + 1, last, count);
 }
 
 static struct axis pair_axis(void)
@@ -127,9 +128,10 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_frequencies = {
 	.name = "frequencies",
 	.help = "wavelengths of rope's pairs before and after each scaling, and the ramp",
-	.caption = "Each pair of a head turns with a wavelength of its own. Pairs below the dashed line went all the way round in "
-		   "training and have met every angle; those above it meet new angles in a longer sequence unless a scaling "
-		   "slows them down, which lifts their line. Lifting the fast pairs, too, blurs which neighbour is which. Below: "
-		   "what share of its own frequency a pair keeps under the scalings that have a ramp.",
+	.caption = "Each pair of a head turns with a wavelength of its own. Pairs below the dashed line went all the "
+		   "way round in training and have met every angle; those above it meet new angles in a longer "
+		   "sequence unless a scaling slows them down, which lifts their line. Lifting the fast pairs, too, "
+		   "blurs which neighbour is which. Below: what share of its own frequency a pair keeps under the "
+		   "scalings that have a ramp.",
 	.make = make,
 };

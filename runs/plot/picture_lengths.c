@@ -171,7 +171,8 @@ static struct err make(const struct results *r, bool accuracy, struct chart *out
 	struct methods m = methods_of(r);
 	const char **group = table_groups(r);
 	struct err e = OK;
-	out->title = methods_title(r, accuracy ? "accuracy past the trained length" : "perplexity past the trained length");
+	out->title = methods_title(r, accuracy ? "accuracy past the trained length" :
+		"perplexity past the trained length");
 	out->x = "multiple";
 	out->y = accuracy ? "accuracy" : "perplexity";
 	out->absent = "nothing is evaluated yet";
@@ -197,18 +198,18 @@ static struct err make_accuracy(const struct results *r, struct chart *out)
 const struct picture picture_perplexity = {
 	.name = "perplexity",
 	.help = "perplexity against length, with bands over seeds, floor and references",
-	.caption = "Perplexity at each length; lower is better, and both axes are logarithmic. A line that stays at the floor "
-		   "does not notice that the sequence is longer than those of training; one that climbs has failed from there "
-		   "on. Bands are the 95 % t intervals over seeds, or with fewer than five seeds the least and greatest. "
-		   "Thin grey lines are references: what does not fall below the window gains nothing from the longer "
-		   "sequence.",
+	.caption = "Perplexity at each length; lower is better, and both axes are logarithmic. A line that stays at "
+		   "the floor does not notice that the sequence is longer than those of training; one that climbs "
+		   "has failed from there on. Bands are the 95 % t intervals over seeds, or with fewer than five "
+		   "seeds the least and greatest. Thin grey lines are references: what does not fall below the "
+		   "window gains nothing from the longer sequence.",
 	.make = make_perplexity,
 };
 
 const struct picture picture_accuracy = {
 	.name = "accuracy",
 	.help = "accuracy against length, likewise",
-	.caption = "The share of answers that are right; higher is better. A confident model can have a terrible perplexity "
-		   "and still be right half of the time, so read this beside the perplexity.",
+	.caption = "The share of answers that are right; higher is better. A confident model can have a terrible "
+		   "perplexity and still be right half of the time, so read this beside the perplexity.",
 	.make = make_accuracy,
 };

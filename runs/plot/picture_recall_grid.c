@@ -22,7 +22,7 @@ static int bin_of(int64_t distance)
 	return (int)floor(2 * log2((double)distance) + 1e-9);
 }
 
-static void add_cut(struct patch **tiles, const struct slice *c)
+static void add_cut(struct patch **tiles, const struct measure_row *c)
 {
 	struct patch *to = NULL;
 	int bin = bin_of(c->distance);
@@ -40,10 +40,10 @@ static void add_cut(struct patch **tiles, const struct slice *c)
 static struct err read_tiles(const struct results *r, const struct contender *who, struct patch **tiles)
 {
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
-		struct slice *cuts = NULL;
+		struct measure_row *cuts = NULL;
 		if (r->grid->cell[i].group != who->cells)
 			continue;
-		struct err e = cuts_read(r, i, who->scaling, CUTS_DISTANCE, &cuts);
+		struct err e = cuts_read(r, i, who->scaling, MEASURE_RECALL_GRID, &cuts);
 		for (int j = 0; j < arrlen(cuts); j++)
 			add_cut(tiles, &cuts[j]);
 		arrfree(cuts);
@@ -81,7 +81,8 @@ static void add_tiles(const struct results *r, const struct patch *tiles, struct
 	}
 }
 
-static void add_panel(const struct results *r, const struct contender *who, const struct patch *tiles, struct chart *out)
+static void add_panel(const struct results *r, const struct contender *who, const struct patch *tiles,
+		      struct chart *out)
 {
 	int length = methods_train_length(r);
 	struct axis x = axis_new("length", 2);
@@ -118,8 +119,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_recall_grid = {
 	.name = "recall_grid",
 	.help = "accuracy by length and distance of the evidence, a map for each of the first 24 methods",
-	.caption = "Each map is a method: to the right the sequence grows, upwards the evidence lies further back; yellow is "
-		   "right, dark blue is wrong. Dark above the dashed line alone: far evidence is out of reach. Dark in whole "
-		   "columns: the length itself disturbs, however near the evidence is.",
+	.caption = "Each map is a method: to the right the sequence grows, upwards the evidence lies further back; "
+		   "yellow is right, dark blue is wrong. Dark above the dashed line alone: far evidence is out of "
+		   "reach. Dark in whole columns: the length itself disturbs, however near the evidence is.",
 	.make = make,
 };

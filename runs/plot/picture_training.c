@@ -23,7 +23,8 @@ struct sums {
 static void add_line(const char *line, size_t size, int64_t steps, struct sums *to)
 {
 	json_t *o = json_loadb(line, size, 0, NULL);
-	double step = json_number_value(json_object_get(o, "step")), loss = json_number_value(json_object_get(o, "loss"));
+	double step = json_number_value(json_object_get(o, "step"));
+	double loss = json_number_value(json_object_get(o, "loss"));
 	if (step >= 1 && step <= (double)steps && isfinite(loss)) {
 		int at = (int)(log(step) / log((double)steps + 1) * STRETCHES);
 		to->loss[at] += loss;
@@ -100,8 +101,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_training = {
 	.name = "training",
 	.help = "loss of every run in training",
-	.caption = "Loss against the step, both logarithmic, smoothed over neighbouring steps. Each run is a line, and seeds of one "
-		   "method share a colour where there are many. A run that never comes down has not learned the task, and what it "
-		   "does at longer lengths means nothing.",
+	.caption = "Loss against the step, both logarithmic, smoothed over neighbouring steps. Each run is a line, "
+		   "and seeds of one method share a colour where there are many. A run that never comes down has not "
+		   "learned the task, and what it does at longer lengths means nothing.",
 	.make = make,
 };

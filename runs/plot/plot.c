@@ -9,17 +9,17 @@
 #include <string.h>
 
 /* A picture is a file that defines `picture_NAME`, and a row here. */
-#define PICTURE_LIST                                                                 \
-	_(perplexity) _(accuracy) _(by_position) _(recall_grid) _(seeds) _(frequencies) \
-	_(training)
+#define PICTURE_LIST                                                                     \
+	PICTURE(perplexity) PICTURE(accuracy) PICTURE(by_position) PICTURE(recall_grid) \
+	PICTURE(seeds) PICTURE(frequencies) PICTURE(training)
 
-#define _(name) extern const struct picture picture_##name;
+#define PICTURE(name) extern const struct picture picture_##name;
 PICTURE_LIST
-#undef _
+#undef PICTURE
 
-#define _(name) &picture_##name,
+#define PICTURE(name) &picture_##name,
 static const struct picture *const list[] = { PICTURE_LIST };
-#undef _
+#undef PICTURE
 
 const struct picture *picture_at(int index)
 {
@@ -134,7 +134,9 @@ static struct err write_files(const struct plot_job *job, const struct picture *
 	chart_tsv(c, &table);
 	bool same = holds(script_path, &script) && holds(table_path, &table);
 	struct err e = OK;
-	if (gnuplot_there() && !(same && io_exists(image)))
+	if (!gnuplot_there())
+		e = same ? OK : io_remove(image); /* of another table */
+	else if (!same || !io_exists(image))
 		e = write_image(p, c, job->format, image);
 	if (!e.code && !same)
 		e = io_write(script_path, script.data, script.size);

@@ -10,14 +10,15 @@ struct picture {
 	const char *name;
 	const char *help;    /* one line, for --help */
 	const char *caption; /* what is to be seen, for a report: sentences */
-	/* Fills a zeroed chart; one without panels says in `absent` what is missing. chart_free it, also after an error. */
+	/* Fills a chart without panels; where it stays so, `absent` says what is missing. chart_free it, also after an
+	 * error. */
 	struct err (*make)(const struct results *r, struct chart *out);
 };
 
 const struct picture *picture_at(int index); /* NULL past the last */
 const char *picture_name_at(int index, const void *unused);
 
-/* "a, b" to marks by index; "" stands for all. Errors: an unknown name (the nearest is suggested), or a list of none. */
+/* "a, b" to marks by index; "" stands for all. An unknown name is an error that suggests the nearest. */
 #define PICTURES 32
 struct err pictures_pick(const char *list, bool wanted[PICTURES]);
 

@@ -55,7 +55,7 @@ static struct err add_scalings(const struct row *rows, const struct row *like, s
 	for (int i = 0; i < arrlen(rows); i++) {
 		if (!same_evaluation(&rows[i], like) || !once(&cell->scaling_label, rows[i].scaling))
 			continue;
-		cell->scaling = stb_reallocate(cell->scaling, (size_t)arrlenu(cell->scaling_label) * sizeof *cell->scaling);
+		cell->scaling = stb_reallocate(cell->scaling, arrlenu(cell->scaling_label) * sizeof *cell->scaling);
 		TRY(method_parse("scaling", scaling_at, rows[i].scaling, &cell->scaling[cell->scalings]));
 		cell->scalings++;
 	}
@@ -77,6 +77,7 @@ static void add_lengths(const struct row *rows, const struct row *like, struct c
 		if (!there)
 			arrput(length, (int)rows[i].length);
 	}
+	BUG_IF(!length, "an evaluation without a row");
 	qsort(length, arrlenu(length), sizeof *length, by_length);
 	cell->lengths = (int)arrlen(length);
 	cell->length = stb_reallocate(NULL, arrlenu(length) * sizeof *cell->length);
@@ -162,7 +163,8 @@ struct err subject_open(const char *folder, struct subject *out)
 	if (!e.code && !run)
 		e = results_read(folder, &out->study, &out->grid, &out->results);
 	if (e.code == ERR_USAGE && !run && !io_is_folder(folder))
-		e = err_usage("Name a folder that `ropewalk study` or `ropewalk train` made.", "%s: no such folder", folder);
+		e = err_usage("Name a folder that `ropewalk study` or `ropewalk train` "
+			      "made.", "%s: no such folder", folder);
 	if (e.code)
 		subject_close(out);
 	return e;

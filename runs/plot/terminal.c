@@ -172,7 +172,7 @@ static void add_panel(const struct panel *p, const struct terminal *t, struct te
 {
 	int width = t->width < TERMINAL_LEAST ? TERMINAL_LEAST : t->width > WIDEST ? WIDEST : t->width;
 	struct canvas v = { t, width - SCALE - 2, NULL };
-	v.spot = calloc((size_t)(ROWS * v.columns), sizeof *v.spot);
+	v.spot = calloc((size_t)v.columns, ROWS * sizeof *v.spot);
 	BUG_IF(!v.spot, "no memory for %d characters", v.columns);
 	for (int points = 1; points >= 0; points--)
 		for (int i = 0; i < arrlen(p->series); i++)

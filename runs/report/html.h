@@ -14,8 +14,8 @@ void html_element(struct text_builder *b, const char *tag, const char *text);
  * to h9), rows below the rule are a body of their own. */
 void html_sheet(struct text_builder *b, const struct sheet *s);
 
-/* An SVG picture of gnuplot's for use within the page: its ids begin with the name, so that several pictures on one page
- * do not share any; it is one image with this label. */
+/* An SVG picture of gnuplot's for use within the page: its ids begin with the name, so that several pictures on one
+ * page do not share any; it is one image with this label. */
 void html_svg(struct text_builder *b, const char *svg, const char *name, const char *label);
 
 /* The style of the page: light and dark, wide and narrow. */

@@ -25,7 +25,7 @@ static const char *past_element(const char *s, const char *open, const char *clo
 	return end ? end + strlen(close) : NULL;
 }
 
-/* A title would be shown when the mouse rests there; it names gnuplot's parts. */
+/* A title would be shown where the mouse rests; it names gnuplot's parts. */
 static const char *past_words(const char *s)
 {
 	const char *end = past_element(s, "<title>", "</title>");

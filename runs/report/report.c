@@ -29,6 +29,30 @@ static struct err add_summary(const struct page *p)
 	return OK;
 }
 
+/* What a reader of tables has to know. */
+static const struct {
+	const char *term, *text;
+} terms[] = {
+	{ "Read the column 1x first",
+	  "It is the trained length. A model whose perplexity is above the floor there has not learned the task, and "
+	  "its "
+	  "other columns mean nothing (marked !)." },
+	{ "A cell",
+	  "Perplexity / accuracy in per cent. Perplexity is how many choices the model hesitates between: the floor "
+	  "(1.00 "
+	  "where the answer is certain) is perfect, chance is the size of the vocabulary, and an overconfident model "
+	  "may "
+	  "be worse than chance. Small print is the spread over seeds, that is, over models trained from different "
+	  "beginnings." },
+	{ "Colours and *",
+	  "Blue is near the floor, orange near chance. An asterisk marks all rows of a column that cannot be told from "
+	  "its best." },
+	{ "Below the rule",
+	  "References: what does not beat the window gains nothing from the longer sequence; the others need no model "
+	  "at "
+	  "all." },
+};
+
 static void add_term(struct text_builder *b, const char *term, const char *text)
 {
 	html_element(b, "dt", term);
@@ -38,23 +62,13 @@ static void add_term(struct text_builder *b, const char *term, const char *text)
 static struct err add_reading(const struct page *p)
 {
 	const struct method *task = &p->results->grid->cell[0].config.data.task;
-	struct text_builder what = { 0 };
-	text_add(&what, "%s: %s. How far back the answer to each question lies is known, and so is the best possible result, "
-			"the floor.", task->entry->name, task->entry->help);
 	text_add(p->b, "<dl>\n");
-	add_term(p->b, "The task", what.data);
-	add_term(p->b, "Read the column 1x first", "It is the trained length. A model whose perplexity is above the floor there "
-						      "has not learned the task, and its other columns mean nothing (marked !).");
-	add_term(p->b, "A cell", "Perplexity / accuracy in per cent. Perplexity is how many choices the model hesitates between: the "
-				   "floor (1.00 where the answer is certain) is perfect, chance is the size of the vocabulary, and "
-				   "an overconfident model may be worse than chance. Small print is the spread over seeds, that is, "
-				   "over models trained from different beginnings.");
-	add_term(p->b, "Colours and *", "Blue is near the floor, orange near chance. An asterisk marks all rows of a column that "
-					  "cannot be told from its best.");
-	add_term(p->b, "Below the rule", "References: what does not beat the window gains nothing from the longer sequence; the "
-					   "others need no model at all.");
+	add_term(p->b, "The task", chart_text("%s: %s. The best possible result, the floor, is known where one is "
+					      "shown.",
+					      task->entry->name, task->entry->help));
+	for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+		add_term(p->b, terms[i].term, terms[i].text);
 	text_add(p->b, "</dl>\n");
-	text_builder_free(&what);
 	return OK;
 }
 
@@ -152,7 +166,8 @@ static void add_file(const struct page *p, const char *name)
 
 static struct err add_configuration(const struct page *p)
 {
-	html_element(p->b, "p", p->subject->run ? "The options of its training:" : "The study file, by which it can be run again:");
+	html_element(p->b, "p", p->subject->run ? "The options of its training:" : "The study file, by which it can "
+										   "be run again:");
 	add_file(p, p->subject->run ? RUN_CONFIG : STUDY_FILE);
 	html_element(p->b, "p", "The command line that last worked on it:");
 	html_element(p->b, "pre", study_folder_command(p->subject->folder));
@@ -184,7 +199,8 @@ static const json_t *first_record(const struct results *r)
 
 static struct err add_environment(const struct page *p)
 {
-	static const char *const name[] = { "started", "version", "commit", "compiler", "flags", "real", "openmp", "threads" };
+	static const char *const name[] = { "started", "version", "commit", "compiler",
+					    "flags",   "real",    "openmp", "threads" };
 	static const char *const blas[] = { "library", "core", "flavour", "products" };
 	const json_t *record = first_record(p->results);
 	if (!record) {
@@ -192,7 +208,8 @@ static struct err add_environment(const struct page *p)
 		return OK;
 	}
 	text_add(p->b, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"table: environment\">\n"
-		       "<table class=\"facts\">\n<caption>What trained the first model; other machines may differ in the last "
+		       "<table class=\"facts\">\n<caption>What trained the first model; other machines may differ in "
+		       "the last "
 		       "digits, and then in the weights</caption>\n<tbody>\n");
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		add_fact(p, name[i], json_object_get(record, name[i]));
@@ -220,7 +237,8 @@ static void add_top(const struct page *p)
 {
 	const char *title = chart_text("%s %s", p->subject->run ? "Run" : "Study", run_folder_name(p->subject->folder));
 	text_add(p->b, "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
-		       "<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+		       "<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width, "
+		       "initial-scale=1\"/>\n");
 	html_element(p->b, "title", title);
 	text_add(p->b, "<style>\n%s</style>\n</head>\n<body>\n<main>\n", html_style);
 	html_element(p->b, "h1", title);

@@ -38,14 +38,15 @@ void report_question(const struct results *r, struct text_builder *b)
 	int length = methods_train_length(r);
 	struct text_builder text = { 0 };
 	if (encodings(r) > 1)
-		text_add(&text, "A Transformer is given sequences longer than any it was trained on. Which positional encoding "
-				"keeps it working%s?", scalings(r) > 1 ? ", by itself or under which scaling" : "");
+		text_add(&text, "A Transformer is given sequences longer than any it was trained on. Which "
+				"positional encoding keeps it working%s?", scalings(r) > 1 ? ", by itself or under "
+											     "which scaling" : "");
 	else if (scalings(r) > 1)
-		text_add(&text, "A Transformer with the positional encoding %s is given sequences longer than any it was trained "
-				"on. Which way to scale the positions keeps it working?", encoding);
+		text_add(&text, "A Transformer with the positional encoding %s is given sequences longer than any it "
+				"was trained on. Which way to scale the positions keeps it working?", encoding);
 	else
-		text_add(&text, "A Transformer with the positional encoding %s is given sequences longer than any it was trained "
-				"on. What happens?", encoding);
+		text_add(&text, "A Transformer with the positional encoding %s is given sequences longer than any it "
+				"was trained on. What happens?", encoding);
 	if (length)
 		text_add(&text, " Training saw %d tokens; the columns go to %g times as many.", length,
 			 arrlast(r->grid->multiple));
@@ -70,8 +71,10 @@ static void progress_item(const struct results *r, struct text_builder *b)
 	if (count[CELL_FINISHED] == models)
 		text_add(&text, "%d model%s trained and finished.", models, models > 1 ? "s were" : " was");
 	else
-		text_add(&text, "Not complete: of %d models %d are finished, %d are being trained or were interrupted, %d "
-				"diverged.", models, count[CELL_FINISHED], count[CELL_UNFINISHED], count[CELL_DIVERGED]);
+		text_add(&text,
+			 "Not complete: of %d models %d are finished, %d are being trained or were interrupted, %d "
+			 "diverged.",
+			 models, count[CELL_FINISHED], count[CELL_UNFINISHED], count[CELL_DIVERGED]);
 	item(&text, b);
 }
 
@@ -86,8 +89,8 @@ static void floor_item(const struct results *r, struct text_builder *b)
 	}
 	if (!known)
 		return;
-	text_add(&text, "At the trained length %d of %d models do as well as is possible (perplexity within %g times the "
-			"floor).%s", reached, known, FLOOR_REACHED,
+	text_add(&text, "At the trained length %d of %d models do as well as is possible (perplexity within %g times "
+			"the floor).%s", reached, known, FLOOR_REACHED,
 		 reached < known ? " The others have not learned the task: their rows say nothing about length." : "");
 	item(&text, b);
 }
@@ -136,7 +139,8 @@ static void best_item(const struct results *r, const struct methods *m, double m
 	struct text_builder text = { 0 };
 	if (l.row < 0)
 		return;
-	text_add(&text, "At %gx in %s%s%s: ", multiple, group, arrlen(m->method) > 1 ? " the best by the mean is " : ", ",
+	text_add(&text, "At %gx in %s%s%s: ", multiple, group, arrlen(m->method) > 1 ?
+		" the best by the mean is " : ", ",
 		 methods_label(r, &m->method[l.row]));
 	add_numbers(r, &m->method[l.row], multiple, group, &text);
 	if (l.others)

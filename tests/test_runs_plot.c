@@ -1,0 +1,687 @@
+#include "runs/plot/chart_gnuplot.h"
+#include "runs/plot/gnuplot.h"
+#include "runs/plot/plot.h"
+#include "runs/plot/terminal.h"
+
+#include "model/base/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/study_case.h"
+
+/* ---- Axes and charts ---- */
+
+static void test_axes(void **state)
+{
+	(void)state;
+	struct axis a = axis_new("x", 0);
+	axis_hold(&a, NAN);
+	axis_hold(&a, INFINITY);
+	axis_finish(&a);
+	assert_true(a.least < a.greatest);
+	arrfree(a.tick);
+	a = axis_new("x", 10);
+	axis_hold(&a, 0);
+	axis_hold(&a, -1);
+	axis_hold(&a, 1);
+	axis_finish(&a);
+	assert_true(a.least > 0.9 && a.least < 1 && a.greatest > 1 && a.greatest < 1.1);
+	assert_true(arrlen(a.tick) >= 2);
+	arrfree(a.tick);
+	a = axis_new("x", 10);
+	axis_hold(&a, 1);
+	axis_hold(&a, 1e6);
+	axis_finish(&a);
+	assert_int_equal(arrlen(a.tick), 7);
+	assert_string_equal(a.tick[5].text, "100000");
+	assert_string_equal(a.tick[6].text, "1e+06");
+	assert_close(axis_share(&a, 1000), 0.5, 1e-12);
+	arrfree(a.tick);
+	a = axis_new("x", 0);
+	a.percent = true;
+	axis_hold(&a, 0);
+	axis_hold(&a, 1);
+	axis_finish(&a);
+	assert_string_equal(a.tick[0].text, "0 %");
+	assert_string_equal(arrlast(a.tick).text, "100 %");
+	assert_close(axis_share(&a, 0.5), 0.5, 1e-12);
+	arrfree(a.tick);
+}
+
+/* Two seeds, two scalings, two lengths; the second seed lacks ntk. */
+static void two_seeds(void)
+{
+	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
+	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "a");
+	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
+	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
+	free(first);
+	free(second);
+	read_back();
+}
+
+static const struct picture *picture_named(const char *name)
+{
+	for (int i = 0; picture_at(i); i++)
+		if (!strcmp(picture_at(i)->name, name))
+			return picture_at(i);
+	fail_msg("no picture %s", name);
+	return NULL;
+}
+
+static const struct series *series_named(const struct panel *p, const char *label)
+{
+	for (int i = 0; i < arrlen(p->series); i++)
+		if (!strcmp(p->series[i].label, label))
+			return &p->series[i];
+	fail_msg("no series %s", label);
+	return NULL;
+}
+
+static void test_perplexity(void **state)
+{
+	(void)state;
+	struct chart c;
+	two_seeds();
+	assert_ok(picture_make(picture_named("perplexity"), &results, &c));
+	assert_int_equal(arrlen(c.panel), 2);
+	const struct panel *p = &c.panel[0];
+	assert_string_equal(p->title, "recall");
+	const struct series *s = series_named(p, "none");
+	assert_int_equal(arrlen(s->point), 2);
+	assert_close(s->point[1].x, 4, 0);
+	assert_close(s->point[1].y, 6, 1e-12);
+	assert_close(s->point[1].low, 4, 1e-12);
+	assert_close(s->point[1].high, 9, 1e-12);
+	assert_false(s->unlisted);
+	assert_close(series_named(p, "floor: the best possible")->point[0].y, 1, 1e-12);
+	assert_int_equal(series_named(p, "floor: the best possible")->kind, SERIES_THIN);
+	assert_true(p->x.least < 1 && p->x.greatest > 4 && p->y.greatest >= 9);
+	assert_string_equal(p->x.tick[1].text, "4x");
+	/* The second panel's key does not say again what the first one's does. */
+	assert_true(series_named(&c.panel[1], "none")->unlisted);
+	assert_close(series_named(&c.panel[1], "none")->point[1].y, 12, 1e-12);
+	chart_free(&c);
+}
+
+static void test_five_seeds(void **state)
+{
+	(void)state;
+	struct chart c;
+	build("seed = 1, 2, 3, 4, 5\nmultiples = 2\nreferences = off\n");
+	for (int i = 0; i < 5; i++) {
+		char *run = make_run(i, "finished", "a");
+		write_rows(run, i, 0, (const double[][2]){ { exp(1 + 0.1 * i), 0.5 + 0.05 * i } });
+		free(run);
+	}
+	read_back();
+	assert_ok(picture_make(picture_named("perplexity"), &results, &c));
+	const struct point *p = c.panel[0].series[0].point;
+	/* t of 4 degrees of freedom is 2.7764451; sd is 0.1 sqrt(2.5). */
+	double half = 2.7764451 * 0.1 * sqrt(2.5) / sqrt(5);
+	assert_close(log(p->y), 1.2, 1e-9);
+	assert_close(log(p->low), 1.2 - half, 1e-6);
+	assert_close(log(p->high), 1.2 + half, 1e-6);
+	chart_free(&c);
+	assert_ok(picture_make(picture_named("accuracy"), &results, &c));
+	p = c.panel[0].series[0].point;
+	assert_close(p->y, 0.6, 1e-12);
+	assert_true(p->low > 0.3 && p->low < 0.6 && p->high > 0.6 && p->high < 0.9);
+	chart_free(&c);
+}
+
+static void test_many_methods(void **state)
+{
+	(void)state;
+	struct chart c;
+	struct text_builder b = { 0 };
+	text_add(&b, "multiples = 2\nreferences = off\nscaling = none");
+	for (int i = 2; i < 15; i++)
+		text_add(&b, ", ntk(factor=%d)", i);
+	text_add(&b, "\n");
+	build(b.data);
+	text_builder_free(&b);
+	char *run = make_run(0, "finished", "a");
+	for (int i = 0; i < 14; i++)
+		write_rows(run, 0, i, (const double[][2]){ { 1 + i, 0.5 } });
+	free(run);
+	read_back();
+	assert_ok(picture_make(picture_named("perplexity"), &results, &c));
+	assert_int_equal(arrlen(c.panel), 4);
+	assert_string_equal(c.panel[0].title, "recall (methods 1 - 12 of 14)");
+	assert_string_equal(c.panel[2].title, "recall (methods 13 - 14 of 14)");
+	assert_false(series_named(&c.panel[2], "ntk(factor=13)")->unlisted);
+	assert_int_equal(series_named(&c.panel[2], "ntk(factor=13)")->style, 0);
+	chart_free(&c);
+}
+
+static void test_nothing_yet(void **state)
+{
+	(void)state;
+	build("seed = 1, 2\n");
+	read_back();
+	for (int i = 0; picture_at(i); i++) {
+		struct chart c;
+		assert_ok(picture_make(picture_at(i), &results, &c));
+		if (strcmp(picture_at(i)->name, "frequencies"))
+			assert_true(!arrlen(c.panel) && c.absent);
+		chart_free(&c);
+	}
+}
+
+static void test_seeds(void **state)
+{
+	(void)state;
+	struct chart c;
+	two_seeds();
+	assert_ok(picture_make(picture_named("seeds"), &results, &c));
+	assert_int_equal(arrlen(c.panel), 2);
+	const struct series *s = series_named(&c.panel[0], "4x");
+	assert_int_equal(s->kind, SERIES_POINTS);
+	assert_int_equal(arrlen(s->point), 3);
+	assert_close(s->point[0].x, 9, 1e-12);
+	assert_close(s->point[1].x, 4, 1e-12);
+	assert_close(s->point[2].x, 2, 1e-12);
+	/* Of one strip, and of the next beneath it. */
+	assert_true(fabs(s->point[0].y - s->point[1].y) < 0.2 && s->point[2].y < s->point[1].y - 0.8);
+	assert_close(series_named(&c.panel[1], "4x")->point[1].x, 0.7, 1e-12);
+	assert_string_equal(c.panel[0].note[1].text, "ntk");
+	chart_free(&c);
+}
+
+static void test_frequencies(void **state)
+{
+	(void)state;
+	struct chart c;
+	build("scaling = none, linear, yarn(ramp=rotations,beta_fast=4)\nmultiples = 1, 8\nwidth = 64\nheads = 2\n");
+	read_back();
+	assert_ok(picture_make(picture_named("frequencies"), &results, &c));
+	assert_int_equal(arrlen(c.panel), 2);
+	const struct series *trained = series_named(&c.panel[0], "as trained");
+	const struct series *linear = series_named(&c.panel[0], "linear");
+	assert_int_equal(arrlen(trained->point), 16);
+	for (int m = 0; m < 16; m++) {
+		assert_close(trained->point[m].y, 2 * M_PI * pow(500, m / 16.0), 1e-9);
+		assert_close(linear->point[m].y, 8 * trained->point[m].y, 1e-9);
+	}
+	const struct series *ramp = c.panel[1].series;
+	assert_int_equal(arrlen(ramp), 1);
+	assert_int_equal(ramp->style, series_named(&c.panel[0], ramp->label)->style);
+	assert_close(ramp->point[0].y, 1, 1e-12);
+	assert_close(ramp->point[15].y, 0, 1e-12);
+	chart_free(&c);
+}
+
+static void test_training(void **state)
+{
+	(void)state;
+	struct chart c;
+	struct text_builder b = { 0 };
+	build("seed = 7\nsteps = 1000\n");
+	char *run = make_run(0, "running", "a"), *log = io_join(run, RUN_LOG);
+	for (int i = 1; i <= 1000; i++)
+		text_add(&b, "{\"step\":%d,\"loss\":%d,\"grad_norm\":1,\"lr\":1,\"accuracy\":0}\n", i, i % 2 ? 1 : 3);
+	text_add(&b, "{\"step\":1001,\"lo");
+	assert_ok(io_write(log, b.data, b.size));
+	text_builder_free(&b);
+	free(log);
+	free(run);
+	read_back();
+	assert_ok(picture_make(picture_named("training"), &results, &c));
+	const struct series *s = c.panel[0].series;
+	assert_string_equal(s->label, "rope, seed 7");
+	assert_true(arrlen(s->point) > 60 && arrlen(s->point) < 121);
+	assert_close(s->point[0].x, 1, 1e-12);
+	assert_close(s->point[0].y, 1, 1e-12);
+	assert_close(arrlast(s->point).y, 2, 0.05);
+	chart_free(&c);
+}
+
+/* ---- What stands beside the rows ---- */
+
+#define OF_ALL "run,encoding,scaling,factor,task,group,seed,eval_seed,train_length,length,multiple,sequences,"
+#define POSITION_HEAD OF_ALL "position,positions,scored,nll,nll_se,accuracy,protocol\n"
+#define GRID_HEAD OF_ALL "distance,position_seen,distance_seen,scored,nll,accuracy,protocol\n"
+
+static void put_cuts(const char *kind, const char *text)
+{
+	struct text_builder name = { 0 };
+	text_add(&name, "%s-", kind);
+	run_folder_method("none", &name);
+	text_add(&name, ".csv");
+	char *run = io_join(folder, grid.cell[0].name), *path = io_join(run, name.data);
+	assert_ok(io_write(path, text, strlen(text)));
+	free(path);
+	free(run);
+	text_builder_free(&name);
+}
+
+static void one_run(void)
+{
+	build("seed = 1\nscaling = none\nmultiples = 1, 4\nsequences = 3\n");
+	char *run = make_run(0, "finished", "a");
+	write_rows(run, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	free(run);
+	read_back();
+}
+
+static void test_by_position(void **state)
+{
+	(void)state;
+	struct chart c;
+	one_run();
+	put_cuts("by_position", POSITION_HEAD
+		 "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,0.5,by hand\n"
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,64,8,5,2.5,0,0.5,by hand\n"
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,0,8,5,0.5,0,0.5,\"by hand\"\n"
+		 "r,rope,none,1,recall,recall,1,2,64,256,4,3,8,8,5,7,0,0.5,by hand\n");
+	assert_ok(picture_make(picture_named("by_position"), &results, &c));
+	const struct series *s = c.panel[0].series;
+	assert_int_equal(arrlen(s->point), 2);
+	assert_close(s->point[0].x, 4, 1e-12);
+	assert_close(s->point[0].y, 0.5, 1e-12);
+	assert_close(s->point[1].x, 68, 1e-12);
+	assert_close(s->point[1].y, 2.5, 1e-12);
+	assert_true(c.panel[0].mark[0].upright && c.panel[0].mark[0].at == 64);
+	chart_free(&c);
+}
+
+static void test_recall_grid(void **state)
+{
+	(void)state;
+	struct chart c;
+	one_run();
+	put_cuts("recall_grid", GRID_HEAD
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,16,1,1,1,0,1,by hand\n"
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,22,1,1,3,0,0.5,by hand\n"
+		 "r,rope,none,1,recall,recall,1,1,64,256,4,3,23,1,1,3,0,0.25,by hand\n");
+	assert_ok(picture_make(picture_named("recall_grid"), &results, &c));
+	const struct series *s = c.panel[0].series;
+	assert_int_equal(s->kind, SERIES_CELLS);
+	assert_int_equal(arrlen(s->point), 2);
+	assert_close(s->point[0].low, 16, 1e-9);
+	assert_close(s->point[0].high, 16 * sqrt(2), 1e-9);
+	assert_close(s->point[0].value, 0.625, 1e-12);
+	assert_close(s->point[1].value, 0.25, 1e-12);
+	assert_close(s->point[0].left, 2, 1e-9);
+	assert_close(s->point[0].right, 8, 1e-9);
+	chart_free(&c);
+}
+
+static void test_damaged_cuts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "", "is empty" },
+		{ "run,encoding\n", "has no column scaling" },
+		{ POSITION_HEAD "r,rope,none\n", "3 fields where there are 19" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,x,1,64,64,1,3,0,8,5,9,0,0.5,by "
+				"hand\n", "its seed is 'x'" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n", "cannot be" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n", "cannot be" },
+	};
+	one_run();
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct chart c;
+		put_cuts("by_position", bad[i].text);
+		assert_err(picture_make(picture_named("by_position"), &results, &c), ERR_USAGE, bad[i].says);
+		chart_free(&c);
+	}
+}
+
+/* ---- Tables and characters ---- */
+
+static struct chart small_chart(const char *label)
+{
+	struct chart c = { .title = "a title", .x = "length", .y = "loss", .columns = 1 };
+	struct panel *p = chart_panel(&c, "recall", axis_new("length", 2), axis_new("loss", 0));
+	struct series *s = panel_series(p, SERIES_LINE, 0, label);
+	series_add(p, s, 1, 0);
+	series_add_band(p, s, (struct point){ .x = 4, .y = 10, .low = 9, .high = 12 }, 1);
+	s = panel_series(p, SERIES_THIN, 0, "floor");
+	series_add(p, s, 1, 0);
+	series_add(p, s, 4, NAN);
+	p->key = true;
+	axis_finish(&p->x);
+	axis_finish(&p->y);
+	return c;
+}
+
+static void test_tsv(void **state)
+{
+	(void)state;
+	struct chart c = small_chart("a\tb\n\"c\"");
+	struct text_builder b = { 0 };
+	chart_tsv(&c, &b);
+	assert_string_equal(b.data, "panel\tseries\tpanel_title\tlabel\tlength\tloss\tlow\thigh\n"
+				    "1\t1\trecall\ta\\x09b\\x0a\\x22c\\x22\t1\t0\t0\t0\n"
+				    "1\t1\trecall\ta\\x09b\\x0a\\x22c\\x22\t4\t10\t9\t12\n"
+				    "1\t2\trecall\tfloor\t1\t0\t0\t0\n"
+				    "1\t2\trecall\tfloor\t4\tNaN\tNaN\tNaN\n");
+	text_builder_free(&b);
+	/* The band reaches no further than was allowed. */
+	assert_true(c.panel[0].y.greatest < 12);
+	chart_free(&c);
+}
+
+static void test_terminal(void **state)
+{
+	(void)state;
+	struct chart c = small_chart("method");
+	struct text_builder b = { 0 };
+	terminal_chart(&c, &(struct terminal){ 40, false, false }, &b);
+	assert_non_null(strstr(b.data, "a title\n\nrecall: loss\n"));
+	assert_non_null(strstr(b.data, "  a method\n  1 floor\n  & several of them\n"));
+	const char *high = strstr(b.data, "     10 |"), *low = strstr(b.data, "      0 |");
+	assert_true(high && low && high < low);
+	/* At the top right the method, at the bottom left both. */
+	assert_int_equal(strcspn(high, "\n"), strcspn(high, "a") + 1);
+	assert_int_equal(strcspn(low, "&"), strlen("      0 |") + 1);
+	for (const char *s = b.data; *s; s += strcspn(s, "\n"), s += *s == '\n')
+		assert_true(strcspn(s, "\n") <= 40);
+	for (const char *s = b.data; *s; s++)
+		assert_true(*s == '\n' || (*s >= ' ' && *s <= '~'));
+	text_builder_free(&b);
+	terminal_chart(&c, &(struct terminal){ 100, true, false }, &b);
+	assert_non_null(strstr(b.data, "\u2502"));
+	assert_null(strstr(b.data, "\033"));
+	text_builder_free(&b);
+	chart_free(&c);
+}
+
+static void test_terminal_of_stdout(void **state)
+{
+	(void)state;
+	setenv("COLUMNS", "57", 1);
+	setenv("LC_ALL", "C", 1);
+	setenv("LANG", "de_DE.UTF-8", 1);
+	struct terminal t = terminal_of_stdout();
+	assert_int_equal(t.width, 57);
+	assert_false(t.unicode);
+	unsetenv("LC_ALL");
+	unsetenv("LC_CTYPE");
+	assert_true(terminal_of_stdout().unicode);
+	unsetenv("COLUMNS");
+}
+
+/* ---- gnuplot ---- */
+
+/* A program of that name stands first in PATH; NULL: there is none at all. */
+static void fake_gnuplot(const char *text)
+{
+	char *bin = io_join(folder, "bin"), *program = io_join(bin, "gnuplot");
+	assert_ok(io_make_folder(bin));
+	assert_ok(io_remove(program));
+	if (text) {
+		assert_ok(io_write(program, text, strlen(text)));
+		assert_int_equal(chmod(program, 0755), 0);
+	}
+	struct text_builder path = { 0 };
+	text_add(&path, "%s%s", bin, text ? ":/usr/bin:/bin" : "");
+	setenv("PATH", path.data, 1);
+	text_builder_free(&path);
+	free(program);
+	free(bin);
+}
+
+static char *kept_path;
+
+static int path_set_up(void **state)
+{
+	kept_path = strdup(getenv("PATH"));
+	return set_up(state);
+}
+
+static int path_tear_down(void **state)
+{
+	setenv("PATH", kept_path, 1);
+	free(kept_path);
+	gnuplot_seconds = 60;
+	return tear_down(state);
+}
+
+static void test_bad_gnuplots(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *program, *says;
+	} bad[] = {
+		{ NULL, "not installed" },
+		{ "#!/bin/sh\necho 'plot nonsense' >&2\necho '     ^' >&2\necho '\"-\" line 3: undefined' >&2\nexit "
+		  "7\n",
+		  "exit code 7: \"-\" line 3: undefined" },
+		{ "#!/bin/sh\nexit 3\n", "exit code 3: no message" },
+		{ "#!/bin/sh\nkill -9 $$\n", "signal 9" },
+		{ "#!/bin/sh\nexit 0\n", "printed nothing" },
+		{ "#!/nowhere/sh\n", "cannot be started" },
+	};
+	struct text_builder script = { 0 };
+	text_add(&script, "a script");
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char *picture;
+		size_t size;
+		fake_gnuplot(bad[i].program);
+		assert_err(gnuplot_run(&script, &picture, &size), ERR_FAILED, bad[i].says);
+	}
+	text_builder_free(&script);
+}
+
+static void test_gnuplot_gets_the_script(void **state)
+{
+	(void)state;
+	struct text_builder script = { 0 };
+	char *picture;
+	size_t size;
+	text_add(&script, "a script\n");
+	fake_gnuplot("#!/bin/sh\n[ \"$1\" = -d ] && cat && printf 'noise' >&2\n");
+	assert_ok(gnuplot_run(&script, &picture, &size));
+	assert_string_equal(picture, script.data);
+	assert_int_equal(size, script.size);
+	free(picture);
+	text_builder_free(&script);
+}
+
+/* What hangs is ended, and with it what it has started. */
+static void test_gnuplot_hangs(void **state)
+{
+	(void)state;
+	struct text_builder script = { 0 }, program = { 0 };
+	char *picture, *mark = io_join(folder, "child"), *text;
+	size_t size;
+	text_add(&script, "a script\n");
+	text_add(&program, "#!/bin/sh\nsleep 1000 & echo $! >%s\nwait\n", mark);
+	fake_gnuplot(program.data);
+	gnuplot_seconds = 0.5;
+	assert_err(gnuplot_run(&script, &picture, &size), ERR_FAILED, "had not ended after 0.5 s");
+	assert_ok(io_read(mark, &text, &size));
+	pid_t child = (pid_t)atoi(text);
+	assert_true(child > 1);
+	struct process p = process_self();
+	p.pid = child;
+	*p.started = '\0';
+	for (int i = 0; i < 200 && process_alive(&p) == PROCESS_ALIVE; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	assert_int_not_equal(process_alive(&p), PROCESS_ALIVE);
+	free(text);
+	free(mark);
+	text_builder_free(&script);
+	text_builder_free(&program);
+}
+
+/* How often the fake was called. */
+static size_t calls(void)
+{
+	char *path = io_join(folder, "calls"), *text = NULL;
+	size_t size = 0;
+	if (io_exists(path))
+		assert_ok(io_read(path, &text, &size));
+	free(text);
+	free(path);
+	return size;
+}
+
+static void draw(struct plotted *done)
+{
+	bool wanted[PICTURES];
+	char *to = io_join(folder, "pictures");
+	const struct plot_job job = { &results, to, wanted, PICTURE_SVG };
+	assert_ok(pictures_pick("perplexity,seeds", wanted));
+	assert_ok(plot(&job, done));
+	free(to);
+}
+
+static bool drawn(const char *name)
+{
+	char *pictures = io_join(folder, "pictures"), *path = io_join(pictures, name);
+	bool there = io_exists(path);
+	free(path);
+	free(pictures);
+	return there;
+}
+
+/* An image is drawn where its table is another, and an image of another table does not stay. */
+static void test_images_of_their_tables(void **state)
+{
+	(void)state;
+	struct plotted done;
+	struct text_builder program = { 0 };
+	two_seeds();
+	text_add(&program, "#!/bin/sh\nprintf x >>%s/calls\necho image\n", folder);
+	fake_gnuplot(program.data);
+	draw(&done);
+	assert_string_equal(done.names.data, "perplexity, seeds");
+	assert_true(done.images && drawn("perplexity.svg") && drawn("perplexity.gp") && drawn("seeds.tsv"));
+	assert_false(drawn("accuracy.svg"));
+	plotted_free(&done);
+	draw(&done);
+	plotted_free(&done);
+	assert_int_equal(calls(), 2);
+	char *run = io_join(folder, grid.cell[1].name);
+	write_rows(run, 1, 1, (const double[][2]){ { 1, 1 }, { 3, 0.9 } });
+	free(run);
+	read_back();
+	draw(&done);
+	plotted_free(&done);
+	assert_int_equal(calls(), 4);
+	run = io_join(folder, grid.cell[1].name);
+	write_rows(run, 1, 1, (const double[][2]){ { 1, 1 }, { 4, 0.9 } });
+	free(run);
+	read_back();
+	fake_gnuplot(NULL);
+	draw(&done);
+	assert_false(done.images);
+	assert_true(drawn("perplexity.tsv") && !drawn("perplexity.svg"));
+	plotted_free(&done);
+	fake_gnuplot(program.data);
+	draw(&done);
+	assert_true(drawn("perplexity.svg"));
+	plotted_free(&done);
+	text_builder_free(&program);
+}
+
+static void test_pick(void **state)
+{
+	(void)state;
+	bool wanted[PICTURES];
+	assert_ok(pictures_pick("", wanted));
+	for (int i = 0; i < PICTURES; i++)
+		assert_int_equal(wanted[i], picture_at(i) != NULL);
+	assert_ok(pictures_pick("seeds, by-position", wanted));
+	for (int i = 0; picture_at(i); i++)
+		assert_int_equal(wanted[i], !strcmp(picture_at(i)->name, "seeds") ||
+						    !strcmp(picture_at(i)->name, "by_position"));
+	assert_err(pictures_pick("perplexty", wanted), ERR_USAGE, "Did you mean perplexity?");
+	assert_err(pictures_pick("seeds,,training", wanted), ERR_USAGE, "is unknown");
+	for (int i = 0; picture_at(i); i++) {
+		assert_true(i < PICTURES);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(picture_at(i)->name, picture_at(j)->name);
+	}
+}
+
+/* Each has a caption, and a row in the table of README.md. */
+static void test_documented(void **state)
+{
+	(void)state;
+	char *readme;
+	size_t size;
+	assert_ok(io_read("README.md", &readme, &size));
+	const char *table = strstr(readme, "| picture | what is to be seen |");
+	assert_non_null(table);
+	for (int i = 0; picture_at(i); i++) {
+		const struct picture *p = picture_at(i);
+		const char *found = strstr(table, chart_text("`%s`", p->name));
+		assert_true(found && found < strstr(table, "\n\n"));
+		assert_true(strlen(p->caption) > 80 && p->caption[strlen(p->caption) - 1] == '.');
+	}
+	free(readme);
+}
+
+/* ---- A single run ---- */
+
+static void test_run(void **state)
+{
+	(void)state;
+	struct subject s;
+	two_seeds();
+	char *run = io_join(folder, grid.cell[0].name);
+	assert_ok(subject_open(run, &s));
+	assert_true(s.run);
+	assert_int_equal(arrlen(s.grid.cell), 1);
+	assert_int_equal(s.grid.cell[0].scalings, 2);
+	assert_int_equal(arrlen(s.grid.multiple), 2);
+	int none = strcmp(s.grid.cell[0].scaling_label[0], "none") ? 1 : 0;
+	assert_close(results_summary(&s.results, 0, none, 4, "recall").perplexity, 9, 1e-12);
+	subject_close(&s);
+	assert_ok(subject_open(folder, &s));
+	assert_false(s.run);
+	assert_int_equal(arrlen(s.grid.cell), 2);
+	subject_close(&s);
+	free(run);
+	run = io_join(folder, grid.cell[1].name);
+	char *csv = cell_csv(&grid.cell[1], run, 0);
+	assert_ok(io_remove(csv));
+	assert_err(subject_open(run, &s), ERR_USAGE, "has not been evaluated");
+	assert_err(subject_open("/nowhere/at/all", &s), ERR_USAGE, "no such folder");
+	free(csv);
+	free(run);
+}
+
+#define PLOT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define PATH_TEST(name) cmocka_unit_test_setup_teardown(name, path_set_up, path_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_axes),
+		PLOT_TEST(test_perplexity),
+		PLOT_TEST(test_five_seeds),
+		PLOT_TEST(test_many_methods),
+		PLOT_TEST(test_nothing_yet),
+		PLOT_TEST(test_seeds),
+		PLOT_TEST(test_frequencies),
+		PLOT_TEST(test_training),
+		PLOT_TEST(test_by_position),
+		PLOT_TEST(test_recall_grid),
+		PLOT_TEST(test_damaged_cuts),
+		cmocka_unit_test(test_tsv),
+		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_terminal_of_stdout),
+		PATH_TEST(test_bad_gnuplots),
+		PATH_TEST(test_gnuplot_gets_the_script),
+		PATH_TEST(test_gnuplot_hangs),
+		PATH_TEST(test_images_of_their_tables),
+		cmocka_unit_test(test_pick),
+		cmocka_unit_test(test_documented),
+		PLOT_TEST(test_run),
+	};
+	return cmocka_run_group_tests_name("runs plot", tests, NULL, NULL);
+}
