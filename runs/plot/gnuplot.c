@@ -59,7 +59,8 @@ static struct err open_streams(const struct text_builder *script, struct streams
 	if (s->in && s->out && s->err && fwrite(script->data, 1, script->size, s->in) == script->size &&
 	    !fflush(s->in) && !fseek(s->in, 0, SEEK_SET))
 		return OK;
-	return err_system(errno, "TMPDIR names another place.", "gnuplot: no temporary file for its script");
+	return err_system(errno, "It would be in /tmp: is there room, and may you write there?",
+			  "gnuplot: no temporary file for its script");
 }
 
 /* A group of its own, so that what it starts ends with it; signals as they were before the program caught them. */
