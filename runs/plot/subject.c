@@ -30,7 +30,7 @@ static struct err read_rows(const char *folder, struct row **rows)
 
 static bool same_evaluation(const struct row *a, const struct row *b)
 {
-	return a->eval_seed == b->eval_seed && a->sequences == b->sequences && row_kv(a) == row_kv(b);
+	return a->eval_seed == b->eval_seed && a->sequences == b->sequences && !strcmp(a->protocol, b->protocol);
 }
 
 /* A row of the evaluation that most rows are of; NULL if there is none. */
@@ -98,6 +98,7 @@ static struct err set_evaluation(const char *folder, const struct row *rows, str
 	cell->config.eval.sequences = like->sequences;
 	cell->config.eval.stream = row_stream(like);
 	cell->config.eval.kv = row_kv(like);
+	TRY(row_protocol(like, &cell->config.eval.protocol));
 	add_lengths(rows, like, cell);
 	return add_scalings(rows, like, cell);
 }
@@ -127,16 +128,11 @@ static struct err read_results(const char *folder, struct subject *s)
 	s->results = (struct results){ .study = &s->study, .grid = &s->grid, .folder = c.folder };
 	c.status = !strcmp(status, "finished") ? CELL_FINISHED :
 		   !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
-	c.row = calloc((size_t)cell->scalings, sizeof *c.row);
-	c.sequence = calloc((size_t)cell->scalings, sizeof *c.sequence);
 	s->results.late = calloc(1, sizeof *s->results.late);
-	BUG_IF(!c.row || !c.sequence || !s->results.late, "no memory for %d pointers", cell->scalings);
-	struct err e = run_record_read(folder, &c.record);
-	for (int i = 0; i < cell->scalings && !e.code; i++) {
-		char *path = cell_csv(cell, folder, i);
-		e = rows_read(path, &c.row[i]);
-		free(path);
-	}
+	BUG_IF(!s->results.late, "no memory for an error");
+	struct err e = cell_results_read(cell, &c);
+	if (!e.code && !c.record)
+		e = run_record_read(folder, &c.record);
 	arrput(s->results.cell, c);
 	return e;
 }

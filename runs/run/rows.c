@@ -65,17 +65,29 @@ int64_t row_kv(const struct row *row)
 	return found;
 }
 
+#define PROTOCOL_MARK "; protocol "
+
 bool row_protocol_is(const struct row *row, const struct method *protocol)
 {
 	struct text_builder b = { 0 };
-	text_add(&b, "; protocol ");
+	text_add(&b, PROTOCOL_MARK);
 	size_t prefix = b.size;
 	protocol_name(protocol, &b);
 	bool all = b.size == prefix;
 	text_add(&b, ";");
-	bool same = all ? !strstr(row->protocol, "; protocol ") : strstr(row->protocol, b.data) != NULL;
+	bool same = all ? !strstr(row->protocol, PROTOCOL_MARK) : strstr(row->protocol, b.data) != NULL;
 	text_builder_free(&b);
 	return same;
+}
+
+struct err row_protocol(const struct row *row, struct method *out)
+{
+	const char *mark = strstr(row->protocol, PROTOCOL_MARK), *name = mark ? mark + strlen(PROTOCOL_MARK) : "all";
+	struct text_builder b = { 0 };
+	text_add(&b, "%.*s", mark ? (int)strcspn(name, ";") : (int)strlen(name), name);
+	struct err e = method_parse("protocol", protocol_at, b.data, out);
+	text_builder_free(&b);
+	return e;
 }
 
 /* ln of the largest number. */

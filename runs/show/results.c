@@ -23,12 +23,8 @@ static struct err read_scaling(const struct cell *c, int scaling, struct cell_re
 	return e;
 }
 
-static struct err read_cell(const char *folder, const struct cell *c, struct cell_results *out)
+struct err cell_results_read(const struct cell *c, struct cell_results *out)
 {
-	char *path;
-	TRY(study_folder_find(folder, c, &path, &out->status));
-	out->folder = text_keep(path);
-	free(path);
 	out->row = calloc((size_t)c->scalings, sizeof *out->row);
 	out->sequence = calloc((size_t)c->scalings, sizeof *out->sequence);
 	out->calibration = calloc((size_t)c->scalings, sizeof *out->calibration);
@@ -40,6 +36,15 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	for (int i = 0; i < c->scalings && !e.code; i++)
 		e = read_scaling(c, i, out);
 	return e;
+}
+
+static struct err read_cell(const char *folder, const struct cell *c, struct cell_results *out)
+{
+	char *path;
+	TRY(study_folder_find(folder, c, &path, &out->status));
+	out->folder = text_keep(path);
+	free(path);
+	return cell_results_read(c, out);
 }
 
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out)

@@ -27,6 +27,9 @@ struct results {
 	struct err *late;          /* the first error of what was read when asked for */
 };
 
+/* Of one cell, whose run has `out->status` in `out->folder`: the rows, and the record of one that has finished. */
+struct err cell_results_read(const struct cell *c, struct cell_results *out);
+
 /* Reads what there is; what is not there yet is no error, a damaged file is. results_free takes a zeroed struct too. */
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out);
 void results_free(struct results *r);
