@@ -291,10 +291,21 @@ static void test_latex(void **state)
 	char *text = render(sheet_latex);
 	assert_non_null(strstr(text, "\\toprule"));
 	assert_non_null(strstr(text, "\\begin{tabular}{lrr}"));
-	assert_non_null(strstr(text, "\\shortstack[r]{9.03 / 50.0 \\\\ [7.42 - 11.0] \\\\ [50.0 - 50.0 \\%]}"));
+	assert_non_null(strstr(text, "\\shortstack[r]{9.03 / 50.0 \\\\{} [7.42 - 11.0] \\\\{} [50.0 - 50.0 \\%]}"));
 	assert_non_null(strstr(text, "\\textbf{"));
 	assert_non_null(strstr(text, "\\midrule\nreference: window"));
 	free(text);
+	/* Signs that other letters stand for in LaTeX's font encoding. */
+	struct sheet sheet = { .title = "a|b" };
+	struct text_builder b = { 0 };
+	arrput(sheet.column, "\"1\"");
+	snprintf(sheet_add(&sheet, "<p>")->cell[0].line[0], SHEET_TEXT, ">1000");
+	sheet_latex(&sheet, &b);
+	assert_non_null(strstr(b.data, "\\caption{a\\textbar{}b"));
+	assert_non_null(strstr(b.data, " & ''1''"));
+	assert_non_null(strstr(b.data, "\\textless{}p\\textgreater{} & \\textgreater{}1000 "));
+	text_builder_free(&b);
+	sheet_free(&sheet);
 }
 
 /* Colour adds escapes and nothing else. */

@@ -12,11 +12,21 @@ void markdown_escape(const char *text, struct text_builder *b)
 		text_add(b, strchr("|*_<`\\", *s) ? "\\%c" : "%c", *s);
 }
 
+/* The next line may begin with a bracket, which \\ would take for its own. */
+#define LATEX_LINE " \\\\{} "
+
+/* In LaTeX's own font encoding these are other signs. */
+static const char *latex_name(char c)
+{
+	return c == '\\' ? "\\textbackslash{}" : c == '<' ? "\\textless{}" : c == '>' ? "\\textgreater{}" :
+	       c == '|' ? "\\textbar{}" : c == '"' ? "''" : NULL;
+}
+
 static void latex_escape(const char *text, struct text_builder *b)
 {
 	for (const char *s = text; *s; s++) {
-		if (*s == '\\')
-			text_add(b, "\\textbackslash{}");
+		if (latex_name(*s))
+			text_add(b, "%s", latex_name(*s));
 		else if (*s == '~' || *s == '^')
 			text_add(b, "\\%c{}", *s);
 		else if (strchr("%&#_{}$", *s))
@@ -88,13 +98,13 @@ static void latex_cell(const struct sheet_cell *c, struct text_builder *b)
 	bool several = *c->line[1] || *c->line[2] || *c->line[3];
 	text_add(b, " & %s%s", several ? "\\shortstack[r]{" : "", c->best ? "\\textbf{" : "");
 	if (!c->best) {
-		cell_text(c, " \\\\ ", latex_escape, b);
+		cell_text(c, LATEX_LINE, latex_escape, b);
 	} else {
 		struct sheet_cell beneath = *c;
 		latex_escape(c->line[0], b);
 		*beneath.line[0] = '\0';
-		text_add(b, "}%s", several ? " \\\\ " : "");
-		cell_text(&beneath, " \\\\ ", latex_escape, b);
+		text_add(b, "}%s", several ? LATEX_LINE : "");
+		cell_text(&beneath, LATEX_LINE, latex_escape, b);
 	}
 	text_add(b, "%s", several ? "}" : "");
 }

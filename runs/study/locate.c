@@ -2,9 +2,11 @@
 
 #include "model/base/io.h"
 #include "model/base/text.h"
+#include "runs/arguments.h"
 #include "runs/options.h"
 #include "runs/preset.h"
 #include "runs/run/run_folder.h"
+#include "runs/study/study_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +42,34 @@ static struct err unknown(const char *word)
 	return e;
 }
 
+/* Where a study's own folder is given, what to do with it. */
+static struct err folder(const char *word)
+{
+	struct text_builder hint = { 0 }, quoted = { 0 }, file = { 0 };
+	char *path = io_join(word, STUDY_FILE);
+	shell_quote(word, &quoted);
+	shell_quote(path, &file);
+	if (io_exists(path))
+		text_add(&hint, "`ropewalk table %s` prints its tables, `ropewalk study %s --out=%s` goes on with it.",
+			 quoted.data, file.data, quoted.data);
+	else
+		text_add(&hint, "Name a study file, or a preset (`scaling`).");
+	struct err e = err_usage(hint.data, "%.400s: is a folder, not a study file", word);
+	text_builder_free(&hint);
+	text_builder_free(&quoted);
+	text_builder_free(&file);
+	free(path);
+	return e;
+}
+
 struct err study_locate(const char *word, char **path)
 {
 	bool file = io_exists(word) && !io_is_folder(word);
 	*path = file ? strdup(word) : preset_path(word);
 	if (*path)
 		return OK;
+	if (io_is_folder(word))
+		return folder(word);
 	if (strchr(word, '/') || has_suffix(word))
 		return err_usage("Name a study file, or a preset (`scaling`).", "%.400s: no such file", word);
 	return unknown(word);
