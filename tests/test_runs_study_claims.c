@@ -199,7 +199,8 @@ static void test_claims_of_no_row(void **state)
 		   "Did you mean ntk?");
 	refuse_row(TWO "[order a]\nclaim = c\nbetter = ntk\nworse = rope, ntk\nmultiple = 4\nmeasure = nll\n",
 		   "f:6: worse: rope, ntk: the same row as better", "two rows");
-	refuse_row(TWO "[published a]\n" PUBLISHED "group = recal\n", "f:8: group: recal: the task recall has none", NULL);
+	refuse_row(TWO "[published a]\n" PUBLISHED "group = recal\n", "f:8: group: recal: the task recall has none",
+		   NULL);
 	refuse_row(TWO "width = 32, 64\n[stability]\naxis = width\ngroup = recal\n",
 		   "f:6: group: recal: the task recall has none", "It has: recall, near,");
 	refuse_row(TWO "seed = 1, 2\n[stability]\naxis = seed\n", "f:5: axis: seed: the rows do not show it", NULL);

@@ -108,7 +108,8 @@ static struct err take_columns(struct study_claim *c, const char *value)
 	struct err e = OK;
 	for (int i = 0; i < count && !e.code; i++) {
 		if (!*piece[i])
-			e = err_usage("Give each column a name, without commas.", "columns: '%.60s': one is empty", value);
+			e = err_usage("Give each column a name, without commas.", "columns: '%.60s': one is empty",
+				      value);
 		arrput(c->column, text_keep(piece[i]));
 	}
 	text_list_free(piece);
