@@ -2,6 +2,7 @@
 
 #include "model/base/blas.h"
 #include "runs/claims/compared.h"
+#include "runs/claims/pairs.h"
 #include "runs/claims/show.h"
 #include "runs/preset.h"
 #include "runs/show/verdicts.h"
@@ -310,6 +311,20 @@ static void test_not_learned(void **state)
 	assert_int_equal(compare(asked).verdict, CLAIM_HOLDS);
 }
 
+/* Another task in the folder, which has nothing to compare. */
+static void test_another_task(void **state)
+{
+	(void)state;
+	build("task = copy\n" SIX);
+	read_back();
+	assert_int_equal(compare(ntk_helps).verdict, CLAIM_UNMEASURED);
+	assert_string_equal(compare(ntk_helps).reason, "the study's task, copy, has no group recall");
+	struct finding f = { .p = NAN };
+	assert_ok(claim_fast_pairs(&results, &f));
+	assert_int_equal(f.verdict, CLAIM_UNMEASURED);
+	assert_string_equal(f.reason, "the study's task, copy, has no group echo");
+}
+
 /* One part turned round decides over one that holds; one without a verdict over one that holds. */
 static void test_parts(void **state)
 {
@@ -376,6 +391,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_seeds_to_come, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_missing_seeds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_not_learned, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_another_task, set_up, tear_down),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test_setup_teardown(test_not_measured, set_up, tear_down),
 	};

@@ -65,6 +65,14 @@ const char *not_learned(const struct results *r, int cells)
 		    n.seeds);
 }
 
+const char *group_lacking(const struct results *r, int cells, const char *group)
+{
+	const struct cell *c = &r->grid->cell[results_first(r, cells)];
+	if (results_has_group(c, group))
+		return NULL;
+	return kept("the study's task, %s, has no group %s", c->config.data.task.entry->name, group);
+}
+
 static const char *row_text(const struct spot *s)
 {
 	if (strcmp(s->scaling, "none") != 0)
@@ -199,6 +207,13 @@ static void compare(const struct comparison *c, const struct results *r, struct 
 		return;
 	}
 	const struct term *other = c->b.encoding ? &b : NULL;
+	out->reason = group_lacking(r, a.cells, c->a.group);
+	if (!out->reason && other)
+		out->reason = group_lacking(r, b.cells, c->b.group);
+	if (out->reason) {
+		out->verdict = CLAIM_UNMEASURED;
+		return;
+	}
 	struct count n = count_seeds(c, r, &a, other);
 	if (!n.seeds) {
 		out->verdict = CLAIM_UNMEASURED;

@@ -43,6 +43,9 @@ struct err claim_compare(const struct comparison *c, const struct results *r, st
  * reason, kept; NULL: they have. */
 const char *not_learned(const struct results *r, int cells);
 
+/* Does the task of these cells lack the group? Then the reason, kept; NULL: it does not. */
+const char *group_lacking(const struct results *r, int cells, const char *group);
+
 /* The cells of this encoding; -1: there are none. */
 int cells_of(const struct results *r, const char *encoding);
 

@@ -125,6 +125,12 @@ struct err claim_fast_pairs(const struct results *r, struct finding *out)
 {
 	struct sums sums = { 0 };
 	int cells = cells_of(r, "rope");
+	for (int g = 0; g < GROUPS && cells >= 0 && !out->reason; g++)
+		out->reason = group_lacking(r, cells, groups[g]);
+	if (out->reason) {
+		out->verdict = CLAIM_UNMEASURED;
+		return OK;
+	}
 	for (int i = 0; i < arrlen(r->grid->cell); i++) {
 		struct measured m;
 		if (r->grid->cell[i].group != cells || r->cell[i].status != CELL_FINISHED)

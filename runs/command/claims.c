@@ -1,5 +1,6 @@
 #include "runs/claims/claims.h"
 
+#include "model/base/io.h"
 #include "model/base/stb.h"
 #include "runs/claims/show.h"
 #include "runs/command/command.h"
@@ -73,10 +74,13 @@ static struct err test_all(const struct invocation *in, struct tested *t)
 static struct err run(struct invocation *in)
 {
 	struct tested *t = NULL;
+	static const char hint[] = "Leave it out, or name the folder that has the studies' folders.";
 	TRY(config_finish(&in->config, true));
-	if (!*((const struct own *)in->config.own)->studies)
-		return err_usage("Leave it out, or name the folder that has the studies' folders.",
-				 "--studies: is empty");
+	const char *studies = ((const struct own *)in->config.own)->studies;
+	if (!*studies)
+		return err_usage(hint, "--studies: is empty");
+	if (io_exists(studies) && !io_is_folder(studies))
+		return err_usage(hint, "--studies: %.400s: is not a folder", studies);
 	struct err e = choose(in, &t);
 	if (!e.code)
 		e = command_start(&in->config);
