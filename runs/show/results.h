@@ -27,12 +27,12 @@ struct results {
 	struct err *late;          /* the first error of what was read when asked for */
 };
 
-/* Of one cell, whose run has `out->status` in `out->folder`: the rows, and the record of one that has finished. */
-struct err cell_results_read(const struct cell *c, struct cell_results *out);
-
 /* Reads what there is; what is not there yet is no error, a damaged file is. results_free takes a zeroed struct too. */
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out);
 void results_free(struct results *r);
+/* One cell's, of the folder and status that are in it already: empty, or read from the folder. results_free frees it,
+ * also after an error. */
+struct err cell_results_read(const struct cell *c, bool read, struct cell_results *out);
 
 /* Does the cell's task have this group of tokens? */
 bool results_has_group(const struct cell *c, const char *group);
