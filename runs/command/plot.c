@@ -38,7 +38,7 @@ static struct err show(const struct results *r, const bool *wanted)
 			terminal_print(&chart);
 		else if (!e.code)
 			fprintf(stderr, "%s: %s\n", picture_at(i)->name,
-				chart.absent ? chart.absent : "has no form in characters");
+				arrlen(chart.panel) ? "has no form in characters" : chart.absent);
 		chart_free(&chart);
 		if (e.code || there)
 			return e;

@@ -306,20 +306,34 @@ static struct err check_row(const struct study_claim *c, const struct grid *g, c
 	return c->kind == CLAIM_PUBLISHED ? OK : err_at(check_multiple(c, cell), "%s", place_of_line(c, "multiple"));
 }
 
+/* A row is neither better nor worse than itself. */
+static struct err check_order(const struct study_claim *c, const struct grid *g)
+{
+	struct grid_row better, worse;
+	TRY(claim_row(g, c->row[0], &better));
+	TRY(claim_row(g, c->row[1], &worse));
+	if (better.cells == worse.cells && better.scaling == worse.scaling)
+		return err_usage("Name two rows.", "worse: %.200s: the same row as better", c->row[1]);
+	return OK;
+}
+
 static struct err check(const struct study_claim *c, const struct study *s, const struct grid *g)
 {
 	switch (c->kind) {
 	case CLAIM_EXPECT:
 		return check_row(c, g, "row", c->row[0], NULL);
 	case CLAIM_PUBLISHED:
+		TRY(err_at(check_group(c, g->cell), "%s", place_of_line(c, "group")));
 		for (int i = 0; i < arrlen(c->published); i++)
 			if (c->published[i].ours)
 				TRY(check_row(c, g, "ours", c->published[i].ours, c->published[i].from));
 		return OK;
 	case CLAIM_ORDER:
 		TRY(check_row(c, g, "better", c->row[0], NULL));
-		return check_row(c, g, "worse", c->row[1], NULL);
+		TRY(check_row(c, g, "worse", c->row[1], NULL));
+		return err_at(check_order(c, g), "%s", place_of_line(c, "worse"));
 	case CLAIM_STABILITY:
+		TRY(err_at(check_group(c, g->cell), "%s", place_of_line(c, "group")));
 		return err_at(check_stability(c, s, g), "%s", place_of_line(c, "axis"));
 	case CLAIM_KINDS:
 		break;

@@ -42,9 +42,9 @@ static void print_time(const struct totals *t, FILE *to)
 static void print_cell(const struct cell_plan *p, const char *name, FILE *to)
 {
 	char time[32];
-	fprintf(to, "  %s: %s%s%d evaluations", p->path ? run_folder_name(p->path) : name,
+	fprintf(to, "  %s: %s%s%d evaluation%s", p->path ? run_folder_name(p->path) : name,
 		p->sibling >= 0 ? "weights of another, " : p->train ? "training, " : "",
-		p->anew ? "anew, " : "", p->missing);
+		p->anew ? "anew, " : "", p->missing, p->missing == 1 ? "" : "s");
 	if (p->seconds > 0)
 		fprintf(to, ", about %s", duration_about(p->seconds, time));
 	fprintf(to, "\n");
