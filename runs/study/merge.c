@@ -128,11 +128,15 @@ static struct err print_state(const struct source *s, const char *out, int folde
 	struct plan plan = { .job = &job };
 	struct err e = plan_make(&plan);
 	if (!e.code) {
-		int finished = plan_totals(&plan).finished, all = (int)arrlen(plan.cell);
-		printf("study %s: %d folder%s merged; %d of %d models complete\n", out, folders,
-		       folders > 1 ? "s" : "", finished, all);
+		struct totals t = plan_totals(&plan);
+		int all = (int)arrlen(plan.cell);
+		printf("study %s: %d folder%s merged; %d of %d models complete", out, folders, folders > 1 ? "s" : "",
+		       t.finished, all);
+		if (t.diverged)
+			printf(", %d diverged", t.diverged);
+		printf("\n");
 		print_missing(&plan);
-		if (finished < all)
+		if (t.finished + t.diverged < all)
 			printf("  `ropewalk study %s/" STUDY_FILE " --out=%s` computes what is missing\n", out, out);
 		printf("  `ropewalk table %s` prints the tables\n", out);
 	}
