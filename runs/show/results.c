@@ -44,6 +44,12 @@ static struct err read_cell(const char *folder, const struct cell *c, struct cel
 	return cell_results_read(c, out->status >= CELL_FINISHED, out);
 }
 
+/* There will be nothing to go on from: as if it had diverged itself. */
+static bool lost_its_base(const struct results *r, const struct cell *c, const struct cell_results *own)
+{
+	return c->tuned && own->status < CELL_FINISHED && r->cell[c->base].status == CELL_DIVERGED;
+}
+
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out)
 {
 	*out = (struct results){ .study = s, .grid = g, .folder = text_keep(folder) };
@@ -52,6 +58,8 @@ struct err results_read(const char *folder, const struct study *s, const struct 
 	for (int i = 0; i < arrlen(g->cell); i++) {
 		struct cell_results cell = { 0 };
 		struct err e = read_cell(folder, &g->cell[i], &cell);
+		if (!e.code && lost_its_base(out, &g->cell[i], &cell))
+			cell.status = CELL_DIVERGED;
 		arrput(out->cell, cell);
 		if (e.code) {
 			results_free(out);
