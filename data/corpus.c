@@ -1,3 +1,5 @@
+/* For memmem. */
+#define _GNU_SOURCE
 #include "data/corpus.h"
 
 #include "data/counts.h"
@@ -120,23 +122,6 @@ static struct err read_header(const struct file *f, struct corpus_part *out)
 	return OK;
 }
 
-static struct err find_tokens(const struct corpus_request *q, const char *text, struct corpus_part *out)
-{
-	const struct file *f = find_file(text);
-	BUG_IF(!f, "%s was not read", text);
-	size_t each = size_of(q->type);
-	*out = (struct corpus_part){ .type = q->type };
-	if (q->type != CORPUS_BYTES)
-		TRY(read_header(f, out));
-	if (out->data)
-		return OK;
-	*out = (struct corpus_part){ f->data, f->size / each, q->type };
-	if (f->size % each)
-		return err_usage("Name a file of tokens, and their --tokens-type.",
-				 "%s: %zu bytes are no whole number of %s", f->name, f->size, name_of(q->type));
-	return OK;
-}
-
 int32_t corpus_token(const struct corpus_part *p, size_t index)
 {
 	uint16_t small;
@@ -152,6 +137,41 @@ int32_t corpus_token(const struct corpus_part *p, size_t index)
 		return large;
 	}
 	BUG("tokens of no type");
+}
+
+/* Fewer pairs of tokens than this may be so by chance. */
+enum { LOOKED_AT = 16 };
+
+/* Tokens stored twice as wide have 0 in every second place, but for the largest; no text has. */
+static bool looks_wider(const struct corpus_part *p)
+{
+	size_t zeros[2] = { 0 }, half = p->tokens / 2;
+	if (p->type == CORPUS_BYTES || p->tokens % 2 || half < LOOKED_AT)
+		return false;
+	for (size_t i = 0; i < p->tokens; i++)
+		zeros[i % 2] += corpus_token(p, i) == 0;
+	return zeros[1] >= half - half / 8 && zeros[0] <= half / 2;
+}
+
+static struct err find_tokens(const struct corpus_request *q, const char *text, struct corpus_part *out)
+{
+	const struct file *f = find_file(text);
+	BUG_IF(!f, "%s was not read", text);
+	size_t each = size_of(q->type);
+	*out = (struct corpus_part){ .type = q->type };
+	if (q->type != CORPUS_BYTES)
+		TRY(read_header(f, out));
+	if (out->data)
+		return OK;
+	*out = (struct corpus_part){ f->data, f->size / each, q->type };
+	if (f->size % each)
+		return err_usage("Name a file of tokens, and their --tokens-type.",
+				 "%s: %zu bytes are no whole number of %s", f->name, f->size, name_of(q->type));
+	if (!looks_wider(out))
+		return OK;
+	return err_usage(q->type == CORPUS_UINT16 ? "Give --tokens-type=int32." : "Write the tokens as int32.",
+			 "%s: every second %s is 0, or nearly: its tokens are stored in twice as many bytes", f->name,
+			 name_of(q->type));
 }
 
 /* Tokens are drawn by 32 bits. */
@@ -191,6 +211,28 @@ static struct corpus_part part_of(const struct corpus_part *p, size_t first, siz
 	return (struct corpus_part){ p->data + first * size_of(p->type), last - first, p->type };
 }
 
+/* Is every token of it trained on? */
+static bool stands_in(const struct corpus_part *part, const struct corpus_part *whole)
+{
+	return part->type == whole->type && part->tokens && memmem(whole->data, whole->tokens * size_of(whole->type),
+								   part->data, part->tokens * size_of(part->type));
+}
+
+static struct err find_held(const struct corpus_part *file, struct corpus_part *held, struct corpus *c)
+{
+	const struct corpus_request *q = &c->request;
+	const struct file *f = find_file(q->held_file);
+	TRY(find_tokens(q, q->held_file, held));
+	TRY(count_vocabulary(f, held, c));
+	if (!stands_in(held, file))
+		return OK;
+	char hint[200];
+	snprintf(hint, sizeof hint, "Name a file that is not trained on, or leave --%s-held-file out: then the end of "
+		 "the file is held out.", q->task);
+	return err_usage(hint, "%s: it cannot be held out: all of it stands in %s, which is trained on", f->name,
+			 find_file(q->file)->name);
+}
+
 static struct err find_parts(struct corpus *c)
 {
 	const struct corpus_request *q = &c->request;
@@ -200,10 +242,8 @@ static struct err find_parts(struct corpus *c)
 	size_t left = (size_t)(q->held * (double)file.tokens);
 	size_t trained = *q->held_file ? file.tokens : file.tokens - left;
 	held = part_of(&file, trained, file.tokens);
-	if (*q->held_file) {
-		TRY(find_tokens(q, q->held_file, &held));
-		TRY(count_vocabulary(find_file(q->held_file), &held, c));
-	}
+	if (*q->held_file)
+		TRY(find_held(&file, &held, c));
 	c->part[USE_TRAIN] = part_of(&file, 0, trained);
 	c->part[USE_TUNE] = part_of(&held, 0, held.tokens / 2);
 	c->part[USE_REPORT] = part_of(&held, held.tokens / 2, held.tokens);

@@ -29,7 +29,7 @@ static inline const struct entry *task_named(const char *name)
 	return NULL;
 }
 
-/* A file of tokens, whether they are bytes, uint16 (0 to 511) or int32, that stands until the program ends. */
+/* A file of tokens, whether they are bytes, uint16 (0 to 511) or int32 (0 to 66047), that stands until the program ends. */
 enum { SAMPLE_BYTES = 100000 };
 static char sample_folder[FOLDER_PATH];
 
@@ -50,7 +50,8 @@ static inline const char *sample_file(void)
 	assert_non_null(f);
 	struct rng r = rng_at(1, STREAM_TRAIN, 0);
 	for (int i = 0; i < SAMPLE_BYTES / 4; i++) {
-		unsigned char token[4] = { (unsigned char)rng_below(&r, 256), (unsigned char)rng_below(&r, 2) };
+		unsigned char token[4] = { (unsigned char)rng_below(&r, 256), (unsigned char)rng_below(&r, 2),
+					   rng_below(&r, 4) == 0 };
 		assert_int_equal(fwrite(token, sizeof token, 1, f), 1);
 	}
 	assert_int_equal(fclose(f), 0);

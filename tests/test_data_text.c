@@ -208,6 +208,30 @@ static void test_held_file(void **state)
 	assert_err(check(&m, L), ERR_USAGE, "held has no effect");
 }
 
+/* What is held out is not trained on: the same file, by whatever name, or a piece of it. */
+static void test_held_file_is_trained_on(void **state)
+{
+	(void)state;
+	static const struct {
+		int first, size;
+		bool refused;
+	} held[] = { { 0, 600, true }, { 0, 300, true }, { 300, 300, true }, { 300, 301, false }, { 600, 300, false } };
+	char options[FOLDER_PATH + 64];
+	put("whole", content, 600);
+	for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
+		put("piece", content + held[i].first, (size_t)held[i].size);
+		snprintf(options, sizeof options, ",held_file=%s", path_of("piece"));
+		struct method m = text_of("whole", options);
+		if (held[i].refused)
+			assert_err(check(&m, L), ERR_USAGE, "all of it stands in");
+		else
+			assert_ok(check(&m, L));
+	}
+	snprintf(options, sizeof options, ",held_file=%s", path_of("whole"));
+	struct method m = text_of("whole", options);
+	assert_err(check(&m, L), ERR_USAGE, "which is trained on");
+}
+
 /* ---- what is refused ---- */
 
 static void test_lengths(void **state)
@@ -332,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_ends_stay),
 		cmocka_unit_test(test_evenly_spread),
 		cmocka_unit_test(test_held_file),
+		cmocka_unit_test(test_held_file_is_trained_on),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_content_is_identity),

@@ -136,6 +136,7 @@ static void test_refused(void **state)
 	assert_err(check("short", ""), ERR_USAGE, "its header says 400 tokens of uint16, and 798 bytes follow it");
 	assert_err(check("long", ""), ERR_USAGE, "its header says 399 tokens of int32, and 1600 bytes follow it");
 	assert_err(check("new", ""), ERR_USAGE, "header of version 2, where 1 is known");
+	assert_err(check("int32", ""), ERR_USAGE, "every second uint16 is 0");
 	assert_err(check("negative", ",type=int32"), ERR_USAGE, "token 123 is -5, out of range");
 	assert_err(check("large", ",type=int32"), ERR_USAGE, "token 123 is 16777216, out of range");
 	struct method none = method_default(task_named("tokens"));

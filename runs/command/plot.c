@@ -75,6 +75,8 @@ static struct err run(struct invocation *in)
 	TRY(pictures_pick(own->picture, wanted));
 	TRY(subject_open(in->word[0], &s));
 	stop_catch();
+	if (s.others)
+		fprintf(stderr, "%s\n", subject_others(&s));
 	char *within = io_join(in->word[0], "pictures");
 	struct err e = own->terminal ? show(&s.results, wanted)
 				     : write(&s.results, *own->out ? own->out : within, wanted,

@@ -55,14 +55,19 @@ static void floor_line(const struct results *r, int cells, bool warnings, struct
 static void diverged_line(const struct results *r, struct text_builder *b)
 {
 	struct text_builder p = { 0 };
-	int count = 0;
-	for (int i = 0; i < arrlen(r->cell); i++)
-		if (r->cell[i].status == CELL_DIVERGED)
+	int count = 0, lost = 0;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		bool diverged = r->cell[i].status == CELL_DIVERGED;
+		lost += diverged && !r->cell[i].record;
+		if (diverged && r->cell[i].record)
 			text_add(&p, "%s%s", count++ ? ", " : "warning: diverged in training: ",
 				 run_folder_name(r->cell[i].folder));
+	}
 	if (!count)
 		return;
 	text_add(&p, " (%d of %d models); means are over the other seeds.", count, (int)arrlen(r->cell));
+	if (lost)
+		text_add(&p, " What was to be fine-tuned from them (%d models) is shown as diverged too.", lost);
 	flush(&p, b);
 }
 

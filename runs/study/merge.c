@@ -143,11 +143,15 @@ static struct err print_state(const struct source *s, const char *out, int folde
 	struct plan plan = { .job = &job };
 	struct err e = plan_make(&plan);
 	if (!e.code) {
-		int finished = plan_totals(&plan).finished, all = (int)arrlen(plan.cell);
-		printf("study %s: %d folder%s merged; %d of %d models complete\n", out, folders,
-		       folders > 1 ? "s" : "", finished, all);
+		struct totals t = plan_totals(&plan);
+		int all = (int)arrlen(plan.cell);
+		printf("study %s: %d folder%s merged; %d of %d models complete", out, folders, folders > 1 ? "s" : "",
+		       t.finished, all);
+		if (t.diverged)
+			printf(", %d diverged", t.diverged);
+		printf("\n");
 		print_missing(&plan);
-		print_commands(out, finished < all);
+		print_commands(out, t.finished + t.diverged < all);
 	}
 	plan_free(&plan);
 	return e;

@@ -15,7 +15,10 @@ static void print_head(const struct plan *plan, const struct totals *t, FILE *to
 	fprintf(to, "study %s: models: %d", plan->job->folder, t->models);
 	if (shard->count)
 		fprintf(to, " of %d (shard %d of %d)", (int)arrlen(plan->cell), shard->index, shard->count);
-	fprintf(to, "; %d to train, %d to evaluate, %d finished\n", t->training, t->evaluating, t->finished);
+	fprintf(to, "; %d to train, %d to evaluate, %d finished", t->training, t->evaluating, t->finished);
+	if (t->diverged)
+		fprintf(to, ", %d diverged", t->diverged);
+	fprintf(to, "\n");
 }
 
 static void print_warnings(const struct plan *plan, const struct totals *t, FILE *to)
