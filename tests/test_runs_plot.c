@@ -51,6 +51,21 @@ static void test_axes(void **state)
 	assert_string_equal(a.tick[0].text, "0 %");
 	assert_string_equal(arrlast(a.tick).text, "100 %");
 	assert_close(axis_share(&a, 0.5), 0.5, 1e-12);
+	assert_true(axis_reaches(&a, 1) && !axis_reaches(&a, 1.2));
+	arrfree(a.tick);
+	/* Shares end at 0 and 1, and of pairs there are no halves. */
+	a = axis_new("x", 0);
+	a.percent = true;
+	axis_hold(&a, 0);
+	axis_finish(&a);
+	assert_string_equal(a.tick[0].text, "0 %");
+	arrfree(a.tick);
+	a = axis_new("x", 0);
+	a.whole = true;
+	axis_hold(&a, 0);
+	axis_hold(&a, 3);
+	axis_finish(&a);
+	assert_int_equal(arrlen(a.tick), 4);
 	arrfree(a.tick);
 }
 
@@ -204,7 +219,9 @@ static void test_frequencies(void **state)
 	read_back();
 	assert_ok(picture_make(picture_named("frequencies"), &results, &c));
 	assert_int_equal(arrlen(c.panel), 2);
-	const struct series *trained = series_named(&c.panel[0], "as trained");
+	/* `none` is what was trained; a line of that would hide beneath it. */
+	assert_int_equal(arrlen(c.panel[0].series), 3);
+	const struct series *trained = series_named(&c.panel[0], "none");
 	const struct series *linear = series_named(&c.panel[0], "linear");
 	assert_int_equal(arrlen(trained->point), 16);
 	for (int m = 0; m < 16; m++) {
@@ -313,6 +330,10 @@ static void test_recall_grid(void **state)
 	assert_close(s->point[0].left, 2, 1e-9);
 	assert_close(s->point[0].right, 8, 1e-9);
 	chart_free(&c);
+	put_cuts("recall_grid", GRID_HEAD "r,rope,none,1,recall,recall,1,1,64,256,4,3,1,1,1,1,0,1,by hand\n");
+	assert_ok(picture_make(picture_named("recall_grid"), &results, &c));
+	assert_non_null(strstr(c.absent, "equally far away"));
+	chart_free(&c);
 }
 
 static void test_damaged_cuts(void **state)
@@ -354,6 +375,27 @@ static struct chart small_chart(const char *label)
 	axis_finish(&p->x);
 	axis_finish(&p->y);
 	return c;
+}
+
+/* A line that the axis does not reach is not drawn, and the key says of what there is nothing. */
+static void test_what_is_not_there(void **state)
+{
+	(void)state;
+	struct chart c = small_chart("method");
+	struct text_builder b = { 0 };
+	panel_mark(c.panel, (struct mark){ true, false, 2, 0.5, "within" });
+	panel_mark(c.panel, (struct mark){ true, false, 64, 0.5, "beyond" });
+	panel_series(c.panel, SERIES_LINE, 1, "diverged one");
+	panel_series(c.panel, SERIES_THIN, 1, "no floor");
+	chart_key(&c, 1);
+	chart_script(&c, "small", PICTURE_SVG, &b);
+	assert_non_null(strstr(b.data, "'within'"));
+	assert_null(strstr(b.data, "'beyond'"));
+	assert_non_null(strstr(b.data, "'method'"));
+	assert_non_null(strstr(b.data, "'diverged one: nothing to show'"));
+	assert_null(strstr(b.data, "no floor"));
+	text_builder_free(&b);
+	chart_free(&c);
 }
 
 static void test_tsv(void **state)
@@ -712,6 +754,7 @@ int main(void)
 		PLOT_TEST(test_by_position),
 		PLOT_TEST(test_recall_grid),
 		PLOT_TEST(test_damaged_cuts),
+		cmocka_unit_test(test_what_is_not_there),
 		cmocka_unit_test(test_tsv),
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(test_terminal_of_stdout),
