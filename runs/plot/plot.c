@@ -85,12 +85,34 @@ struct err picture_make(const struct picture *p, const struct results *r, struct
 	return e;
 }
 
+enum { MOST_BEHIND = 8 /* bytes: a checksum, the ends of lines */ };
+
+/* A disk that is full leaves the first part of a picture, and gnuplot may not say so. */
+static bool whole(const char *image, size_t size, enum picture_format format)
+{
+	static const struct {
+		const char *first, *last;
+	} mark[] = { { "<?xml", "</svg>" }, { "\x89PNG", "IEND" }, { "%PDF", "%%EOF" } };
+	size_t first = strlen(mark[format].first), last = strlen(mark[format].last);
+	if (size < first + last || memcmp(image, mark[format].first, first))
+		return false;
+	for (size_t behind = 0; behind <= MOST_BEHIND && behind + last <= size; behind++)
+		if (!memcmp(image + size - behind - last, mark[format].last, last))
+			return true;
+	return false;
+}
+
 struct err picture_draw(const struct picture *p, const struct chart *c, enum picture_format format, char **image,
 			size_t *size)
 {
 	struct text_builder script = { 0 };
 	chart_whole_script(c, p->name, format, &script);
 	struct err e = gnuplot_run(&script, image, size);
+	if (!e.code && !whole(*image, *size, format)) {
+		free(*image);
+		e = err_failed("Is there room in /tmp? Does `gnuplot --version` say 5.2 or above?",
+			       "gnuplot: printed what is no whole %s", picture_suffix(format));
+	}
 	text_builder_free(&script);
 	return e.code ? err_at(e, "%s", p->name) : e;
 }
@@ -124,7 +146,8 @@ static struct err write_image(const struct picture *p, const struct chart *c, en
 	return e;
 }
 
-/* The image first: where script and table are as they should be, it is there and of them. */
+/* The image first: where script and table are as they should be, it is there and of them. One that cannot be drawn goes,
+ * and they are there to draw it by hand. */
 static struct err write_files(const struct plot_job *job, const struct picture *p, const struct chart *c)
 {
 	struct text_builder script = { 0 }, table = { 0 };
@@ -133,11 +156,13 @@ static struct err write_files(const struct plot_job *job, const struct picture *
 	chart_script(c, p->name, job->format, &script);
 	chart_tsv(c, &table);
 	bool same = holds(script_path, &script) && holds(table_path, &table);
-	struct err e = OK;
+	struct err e = OK, drawn = OK;
 	if (!gnuplot_there())
 		e = same ? OK : io_remove(image); /* of another table */
 	else if (!same || !io_exists(image))
-		e = write_image(p, c, job->format, image);
+		drawn = write_image(p, c, job->format, image);
+	if (drawn.code)
+		e = io_remove(image);
 	if (!e.code && !same)
 		e = io_write(script_path, script.data, script.size);
 	if (!e.code && !same)
@@ -147,6 +172,21 @@ static struct err write_files(const struct plot_job *job, const struct picture *
 	free(image);
 	free(script_path);
 	free(table_path);
+	return drawn.code ? drawn : e;
+}
+
+/* Of a picture that there is no more: what an earlier call has drawn would be taken for today's. */
+static struct err remove_files(const struct plot_job *job, const struct picture *p)
+{
+	static const char *const suffix[] = { "svg", "png", "pdf", "tsv", "gp" };
+	struct err e = OK;
+	char *script = file_of(job->folder, p->name, "gp");
+	for (size_t i = 0; io_exists(script) && i < sizeof suffix / sizeof *suffix && !e.code; i++) {
+		char *path = file_of(job->folder, p->name, suffix[i]);
+		e = io_remove(path);
+		free(path);
+	}
+	free(script);
 	return e;
 }
 
@@ -156,6 +196,7 @@ static struct err plot_one(const struct plot_job *job, const struct picture *p, 
 	struct err e = picture_make(p, job->results, &chart);
 	if (!e.code && !arrlen(chart.panel)) {
 		text_add(&out->absent, "%s: %s\n", p->name, chart.absent);
+		e = remove_files(job, p);
 	} else if (!e.code) {
 		e = write_files(job, p, &chart);
 		text_add(&out->names, "%s%s", out->count++ ? ", " : "", p->name);
