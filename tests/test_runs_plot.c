@@ -51,6 +51,21 @@ static void test_axes(void **state)
 	assert_string_equal(a.tick[0].text, "0 %");
 	assert_string_equal(arrlast(a.tick).text, "100 %");
 	assert_close(axis_share(&a, 0.5), 0.5, 1e-12);
+	assert_true(axis_reaches(&a, 1) && !axis_reaches(&a, 1.2));
+	arrfree(a.tick);
+	/* Shares end at 0 and 1, and of pairs there are no halves. */
+	a = axis_new("x", 0);
+	a.percent = true;
+	axis_hold(&a, 0);
+	axis_finish(&a);
+	assert_string_equal(a.tick[0].text, "0 %");
+	arrfree(a.tick);
+	a = axis_new("x", 0);
+	a.whole = true;
+	axis_hold(&a, 0);
+	axis_hold(&a, 3);
+	axis_finish(&a);
+	assert_int_equal(arrlen(a.tick), 4);
 	arrfree(a.tick);
 }
 
@@ -204,7 +219,9 @@ static void test_frequencies(void **state)
 	read_back();
 	assert_ok(picture_make(picture_named("frequencies"), &results, &c));
 	assert_int_equal(arrlen(c.panel), 2);
-	const struct series *trained = series_named(&c.panel[0], "as trained");
+	/* `none` is what was trained; a line of that would hide beneath it. */
+	assert_int_equal(arrlen(c.panel[0].series), 3);
+	const struct series *trained = series_named(&c.panel[0], "none");
 	const struct series *linear = series_named(&c.panel[0], "linear");
 	assert_int_equal(arrlen(trained->point), 16);
 	for (int m = 0; m < 16; m++) {
@@ -313,6 +330,10 @@ static void test_recall_grid(void **state)
 	assert_close(s->point[0].left, 2, 1e-9);
 	assert_close(s->point[0].right, 8, 1e-9);
 	chart_free(&c);
+	put_cuts("recall_grid", GRID_HEAD "r,rope,none,1,recall,recall,1,1,64,256,4,3,1,1,1,1,0,1,by hand\n");
+	assert_ok(picture_make(picture_named("recall_grid"), &results, &c));
+	assert_non_null(strstr(c.absent, "equally far away"));
+	chart_free(&c);
 }
 
 static void test_damaged_cuts(void **state)
@@ -356,6 +377,27 @@ static struct chart small_chart(const char *label)
 	return c;
 }
 
+/* A line that the axis does not reach is not drawn, and the key says of what there is nothing. */
+static void test_what_is_not_there(void **state)
+{
+	(void)state;
+	struct chart c = small_chart("method");
+	struct text_builder b = { 0 };
+	panel_mark(c.panel, (struct mark){ true, false, 2, 0.5, "within" });
+	panel_mark(c.panel, (struct mark){ true, false, 64, 0.5, "beyond" });
+	panel_series(c.panel, SERIES_LINE, 1, "diverged one");
+	panel_series(c.panel, SERIES_THIN, 1, "no floor");
+	chart_key(&c, 1);
+	chart_script(&c, "small", PICTURE_SVG, &b);
+	assert_non_null(strstr(b.data, "'within'"));
+	assert_null(strstr(b.data, "'beyond'"));
+	assert_non_null(strstr(b.data, "'method'"));
+	assert_non_null(strstr(b.data, "'diverged one: nothing to show'"));
+	assert_null(strstr(b.data, "no floor"));
+	text_builder_free(&b);
+	chart_free(&c);
+}
+
 static void test_tsv(void **state)
 {
 	(void)state;
@@ -394,6 +436,29 @@ static void test_terminal(void **state)
 	terminal_chart(&c, &(struct terminal){ 100, true, false }, &b);
 	assert_non_null(strstr(b.data, "\u2502"));
 	assert_null(strstr(b.data, "\033"));
+	text_builder_free(&b);
+	chart_free(&c);
+}
+
+/* Texts in the plot have lines enough, and nothing is wider than the terminal. */
+static void test_terminal_notes(void **state)
+{
+	(void)state;
+	struct chart c = small_chart("a method with many options (first=1,second=2,third=3)");
+	struct text_builder b = { 0 };
+	c.title = "a title of very many words that does not fit a narrow terminal";
+	c.panel[0].x.label = "an axis of which very much is said, more than fits";
+	c.panel[0].y.label = "";
+	for (int i = 0; i < 2; i++)
+		arrsetlen(c.panel[0].series[i].point, 0);
+	for (int i = 0; i < 6; i++)
+		arrput(c.panel[0].note, ((struct tick){ 2 * i, chart_text("m\u00fcthod %d, with=many(options=%d)", i, i) }));
+	terminal_chart(&c, &(struct terminal){ 40, false, false }, &b);
+	assert_non_null(strstr(b.data, "\nrecall\n"));
+	for (int i = 0; i < 6; i++)
+		assert_non_null(strstr(b.data, chart_text("m?thod %d", i)));
+	for (const char *s = b.data; *s; s += strcspn(s, "\n"), s += *s == '\n')
+		assert_true(strcspn(s, "\n") <= 40);
 	text_builder_free(&b);
 	chart_free(&c);
 }
@@ -555,7 +620,7 @@ static void test_images_of_their_tables(void **state)
 	struct plotted done;
 	struct text_builder program = { 0 };
 	two_seeds();
-	text_add(&program, "#!/bin/sh\nprintf x >>%s/calls\necho image\n", folder);
+	text_add(&program, "#!/bin/sh\nprintf x >>%s/calls\necho '<?xml image </svg>'\n", folder);
 	fake_gnuplot(program.data);
 	draw(&done);
 	assert_string_equal(done.names.data, "perplexity, seeds");
@@ -695,6 +760,54 @@ static void test_run_of_a_protocol(void **state)
 	free(run);
 }
 
+/* What cannot be drawn is there as script and table, without the image that was; half a picture is none. */
+static void test_images_that_fail(void **state)
+{
+	(void)state;
+	static const char *const program[] = { "#!/bin/sh\nexit 3\n", "#!/bin/sh\necho '<?xml half'\n",
+					       "#!/bin/sh\necho '</svg>'\n" };
+	bool wanted[PICTURES];
+	two_seeds();
+	assert_ok(pictures_pick("perplexity", wanted));
+	const struct plot_job job = { &results, folder, wanted, PICTURE_SVG };
+	for (size_t i = 0; i < sizeof program / sizeof *program; i++) {
+		struct plotted done;
+		char *image = io_join(folder, "perplexity.svg"), *script = io_join(folder, "perplexity.gp");
+		assert_ok(io_write(image, "old", 3));
+		assert_ok(io_remove(script));
+		fake_gnuplot(program[i]);
+		assert_err(plot(&job, &done), ERR_FAILED, "perplexity: gnuplot: ");
+		plotted_free(&done);
+		assert_true(io_exists(script) && !io_exists(image));
+		free(image);
+		free(script);
+	}
+}
+
+/* Files of a picture that is no more go; those of another origin stay. */
+static void test_pictures_that_are_no_more(void **state)
+{
+	(void)state;
+	struct plotted done;
+	bool wanted[PICTURES];
+	two_seeds();
+	fake_gnuplot(NULL);
+	assert_ok(pictures_pick("by_position,recall_grid", wanted));
+	const struct plot_job job = { &results, folder, wanted, PICTURE_SVG };
+	char *own = io_join(folder, "by_position.svg"), *script = io_join(folder, "by_position.gp");
+	char *foreign = io_join(folder, "recall_grid.png");
+	assert_ok(io_write(own, "old", 3));
+	assert_ok(io_write(script, "old", 3));
+	assert_ok(io_write(foreign, "mine", 4));
+	assert_ok(plot(&job, &done));
+	assert_int_equal(done.count, 0);
+	assert_true(!io_exists(own) && !io_exists(script) && io_exists(foreign));
+	plotted_free(&done);
+	free(own);
+	free(script);
+	free(foreign);
+}
+
 #define PLOT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define PATH_TEST(name) cmocka_unit_test_setup_teardown(name, path_set_up, path_tear_down)
 
@@ -712,13 +825,17 @@ int main(void)
 		PLOT_TEST(test_by_position),
 		PLOT_TEST(test_recall_grid),
 		PLOT_TEST(test_damaged_cuts),
+		cmocka_unit_test(test_what_is_not_there),
 		cmocka_unit_test(test_tsv),
 		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_terminal_notes),
 		cmocka_unit_test(test_terminal_of_stdout),
 		PATH_TEST(test_bad_gnuplots),
 		PATH_TEST(test_gnuplot_gets_the_script),
 		PATH_TEST(test_gnuplot_hangs),
 		PATH_TEST(test_images_of_their_tables),
+		PATH_TEST(test_images_that_fail),
+		PATH_TEST(test_pictures_that_are_no_more),
 		cmocka_unit_test(test_pick),
 		cmocka_unit_test(test_documented),
 		PLOT_TEST(test_run),

@@ -144,6 +144,10 @@ static void test_page(void **state)
 	assert_non_null(strstr(html, "scaling = none, ntk"));
 	assert_non_null(strstr(html, "ropewalk study by-hand"));
 	assert_non_null(strstr(html, "prefers-color-scheme: dark"));
+	assert_non_null(strstr(html, "<dd>rope, a positional encoding: rotates"));
+	assert_non_null(strstr(html, "<dd>ntk, a scaling: larger base"));
+	assert_null(strstr(html, "<dd>window"));
+	assert_non_null(strstr(html, "<caption><span>usable length"));
 	assert_null(strstr(html, "more: "));
 	assert_int_equal(count(html, "<figure"), 4);
 	assert_int_equal(count(html, "<svg role=\"img\" aria-label="), 4);
@@ -168,9 +172,28 @@ static void test_page_of_what_is_unfinished(void **state)
 	need_gnuplot();
 	build("encoding = rope, alibi\nseed = 1, 2\nscaling = none\n");
 	char *run = make_run(0, "running", "a"), *html = page_of(folder);
-	assert_non_null(strstr(html, "Not complete: of 4 models 0 are finished, 1 are being trained"));
+	assert_non_null(strstr(html, "Not complete: of 4 models finished 0, being trained or interrupted 1, not begun 3."));
 	assert_non_null(strstr(html, "Which positional encoding keeps it working?"));
 	assert_non_null(strstr(html, "<td>-</td>"));
+	free(html);
+	free(run);
+}
+
+/* What comes of a study's claims stands on the page as beneath its tables, and where nothing was learned that is said
+ * before all else. */
+static void test_page_of_claims(void **state)
+{
+	(void)state;
+	need_gnuplot();
+	build("seed = 1\nscaling = none\nmultiples = 1, 4\nsequences = 3\nreferences = off\n"
+	      "[expect a-band]\nrow = none\nmultiple = 4\nmeasure = perplexity\nmost = 10\n");
+	char *run = make_run(0, "finished", "a");
+	write_rows(run, 0, 0, (const double[][2]){ { 5, 0.6 }, { 9, 0.6 } });
+	char *html = page_of(folder);
+	assert_non_null(strstr(html, "<caption><span>expected"));
+	assert_non_null(strstr(html, "inside"));
+	assert_non_null(strstr(html, "Nothing has learned the task: "));
+	assert_null(strstr(html, "The others have not"));
 	free(html);
 	free(run);
 }
@@ -329,6 +352,7 @@ int main(void)
 		PAGE_TEST(test_page),
 		PAGE_TEST(test_page_of_a_run),
 		PAGE_TEST(test_page_of_what_is_unfinished),
+		PAGE_TEST(test_page_of_claims),
 		PAGE_TEST(test_page_without_gnuplot),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_sheet),

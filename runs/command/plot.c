@@ -28,22 +28,24 @@ static const struct option own_rows[] = {
 /* The first that is wanted and there. */
 static struct err show(const struct results *r, const bool *wanted)
 {
+	const char *map = NULL;
 	for (int i = 0; picture_at(i); i++) {
 		struct chart chart;
 		if (!wanted[i])
 			continue;
 		struct err e = picture_make(picture_at(i), r, &chart);
-		bool there = arrlen(chart.panel) && !chart.value;
+		bool any = arrlen(chart.panel), there = any && !chart.value;
 		if (!e.code && there)
 			terminal_print(&chart);
+		else if (!e.code && any)
+			map = picture_at(i)->name;
 		else if (!e.code)
-			fprintf(stderr, "%s: %s\n", picture_at(i)->name,
-				arrlen(chart.panel) ? "has no form in characters" : chart.absent);
+			fprintf(stderr, "%s: %s\n", picture_at(i)->name, chart.absent);
 		chart_free(&chart);
 		if (e.code || there)
 			return e;
 	}
-	return OK;
+	return map ? err_usage("Without --terminal gnuplot draws it.", "%s: has no form in characters", map) : OK;
 }
 
 static void tell(const char *folder, const struct plotted *done, enum picture_format format)

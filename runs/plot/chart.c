@@ -52,12 +52,25 @@ double axis_share(const struct axis *a, double value)
 		       : (value - a->least) / (a->greatest - a->least);
 }
 
+bool axis_reaches(const struct axis *a, double value)
+{
+	double share = axis_share(a, value);
+	return share >= 0 && share <= 1;
+}
+
+const char *series_words(const struct series *s)
+{
+	return s->empty ? chart_text("%s: nothing to show", s->label) : s->label;
+}
+
 enum { TICKS = 9 };
 
 static void number_tick(struct axis *a, double at)
 {
 	at = fabs(at) < 1e-12 * (a->greatest - a->least) ? 0 : at;
 	bool whole = fabs(at) >= 1e4 && fabs(at) < 1e6;
+	if ((a->percent && (at < -1e-9 || at > 1 + 1e-9)) || (a->whole && fabs(at - nearbyint(at)) > 1e-9))
+		return;
 	axis_tick(a, at, a->percent ? "%.3g %%" : whole ? "%.0f" : "%.4g", a->percent ? 100 * at : at);
 }
 
@@ -169,6 +182,24 @@ static bool named(const struct panel *p, const struct series *s)
 	return false;
 }
 
+/* Is there anything of the series, in these panels or others of them under its name? */
+static bool drawn(const struct panel *p, int panels, const struct series *s)
+{
+	for (int i = 0; i < panels; i++)
+		for (int j = 0; j < arrlen(p[i].series); j++)
+			if (arrlen(p[i].series[j].point) && !strcmp(p[i].series[j].label, s->label))
+				return true;
+	return false;
+}
+
+static void key_absent(const struct panel *first, int panels, struct series *s)
+{
+	if (drawn(first, panels, s))
+		return;
+	s->empty = true;
+	s->unlisted |= s->kind == SERIES_THIN;
+}
+
 void chart_key(struct chart *c, int block)
 {
 	for (int i = 0; i < arrlen(c->panel); i++) {
@@ -177,6 +208,9 @@ void chart_key(struct chart *c, int block)
 		for (int j = i - i % block; j < i; j++)
 			for (int k = 0; k < arrlen(p->series); k++)
 				p->series[k].unlisted |= named(&c->panel[j], &p->series[k]);
+		int first = i - i % block, panels = (int)arrlen(c->panel) - first;
+		for (int k = 0; k < arrlen(p->series); k++)
+			key_absent(&c->panel[first], panels < block ? panels : block, &p->series[k]);
 	}
 }
 

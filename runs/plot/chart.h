@@ -25,6 +25,7 @@ struct series {
 	enum series_kind kind;
 	int style;     /* colour, dashes and shape of points, or the dashes of what is thin: 0, 1, ... */
 	bool unlisted; /* not in the key */
+	bool empty;    /* nothing of it is there, which the key says */
 	struct point *point;
 };
 
@@ -39,11 +40,12 @@ struct axis {
 	double base;            /* of its logarithm; 0: linear */
 	double least, greatest; /* what is shown; axis_hold widens it */
 	struct tick *tick;      /* NULL: axis_finish chooses */
-	bool percent;           /* shares, shown as per cent */
+	bool percent;           /* shares, shown as per cent: no tick below 0 or above 1 */
+	bool whole;             /* ticks at whole numbers alone */
 };
 
 /* A line across a panel, and words beside it: behind what is upright, above what is level or beneath it. They begin at
- * the share `along` of the line. */
+ * the share `along` of the line. One that the axis does not reach is not drawn. */
 struct mark {
 	bool upright, beneath;
 	double at, along;
@@ -79,8 +81,12 @@ void axis_hold(struct axis *a, double value);
 void axis_finish(struct axis *a);
 /* A tick at a place, as text by printf. */
 void axis_tick(struct axis *a, double at, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* 0 .. 1 along the axis. */
+/* 0 .. 1 along the axis; and is it within? */
 double axis_share(const struct axis *a, double value);
+bool axis_reaches(const struct axis *a, double value);
+
+/* What the key says of a series: its label, and whether there is nothing of it. Kept. */
+const char *series_words(const struct series *s);
 
 /* Adds an empty panel, or a series to a panel; valid until the next is added. */
 struct panel *chart_panel(struct chart *c, const char *title, struct axis x, struct axis y);
@@ -91,7 +97,8 @@ void series_add(struct panel *p, struct series *s, double x, double y);
 /* One with a band, which widens the y axis to at most `most` beyond y, as a factor on a logarithmic axis. */
 void series_add_band(struct panel *p, struct series *s, struct point point, double most);
 
-/* Gives every panel a key, without what an earlier one of its block of so many panels names. */
+/* Gives every panel a key, without what an earlier one of its block of so many panels names, and without references
+ * of which there is nothing; of another series the key says so. */
 void chart_key(struct chart *c, int block);
 
 /* Text by printf, kept. */

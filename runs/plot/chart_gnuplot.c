@@ -18,7 +18,7 @@ enum {
 	KEY_LINE = 21,
 	KEY_TEXT = 72, /* characters */
 	SAMPLE = 40,
-	VALUES = 70, /* the scale of colours */
+	VALUES = 80, /* the scale of colours */
 	BETWEEN = 14,
 	FONT = 14,
 	TITLE_FONT = 17,
@@ -280,6 +280,8 @@ static void add_marks(struct script *s, const struct panel *p)
 	char where[80];
 	for (int i = 0; i < arrlen(p->mark); i++) {
 		const struct mark *m = &p->mark[i];
+		if (!axis_reaches(m->upright ? &p->x : &p->y, m->at))
+			continue;
 		text_add(s->b, m->upright ? "set arrow from first %.10g, graph 0 to first %.10g, graph 1"
 					  : "set arrow from graph 0, first %.10g to graph 1, first "
 					    "%.10g", m->at, m->at);
@@ -327,7 +329,7 @@ static void add_key_line(struct script *s, const struct series *series, int y)
 		text_add(s->b, "set label %d '' at screen %.5f, screen %.5f point ls %d\n", ++s->labels,
 			 across(EDGE + SAMPLE / 2), at, style);
 	text_add(s->b, "set label %d ", ++s->labels);
-	add_name(s, series->label);
+	add_name(s, series_words(series));
 	text_add(s->b, " at screen %.5f, screen %.5f left\n", across(EDGE + SAMPLE + 8), at);
 }
 

@@ -72,7 +72,8 @@ static struct err start(char *program, const struct streams *s, pid_t *pid)
 	sigset_t caught;
 	int error = posix_spawn_file_actions_init(&files);
 	if (error)
-		return err_system(error, NULL, "%s: cannot be started", program);
+		return err_system(error, "Does `gnuplot --version` work? Without gnuplot in PATH there are scripts and tables alone.",
+				  "%s: cannot be started", program);
 	posix_spawnattr_init(&how);
 	sigemptyset(&caught);
 	sigaddset(&caught, SIGINT);
@@ -87,7 +88,8 @@ static struct err start(char *program, const struct streams *s, pid_t *pid)
 	error = posix_spawn(pid, program, &files, &how, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&how);
-	return error ? err_system(error, NULL, "%s: cannot be started", program) : OK;
+	return error ? err_system(error, "Does `gnuplot --version` work? Without gnuplot in PATH there are scripts and tables alone.",
+				  "%s: cannot be started", program) : OK;
 }
 
 /* Waits for its end, and brings it about where it takes too long or the program is to stop. */
@@ -105,7 +107,7 @@ static struct err await(pid_t pid, int *status)
 			continue;
 		e = stop_error();
 		if (!e.code && clock_seconds() > end)
-			e = err_failed("Does `gnuplot NAME.gp` work beside the pictures?",
+			e = err_failed("`ropewalk plot` leaves the script: does `gnuplot NAME.gp` end?",
 				       "gnuplot: had not ended after %g s, and was", gnuplot_seconds);
 		if (e.code)
 			kill(-pid, SIGKILL);
@@ -129,7 +131,7 @@ static void complaint(FILE *f, char *line, size_t size)
 
 static struct err judge(int status, FILE *f)
 {
-	static const char hint[] = "Draw one by hand to see more: `gnuplot NAME.gp` beside the pictures.";
+	static const char hint[] = "`ropewalk plot` leaves the script: `gnuplot NAME.gp` beside the pictures says more.";
 	char line[256];
 	complaint(f, line, sizeof line);
 	if (WIFSIGNALED(status))

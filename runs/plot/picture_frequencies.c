@@ -56,11 +56,20 @@ static bool look(const struct cell *c, int scaling, struct report *out)
 	return w && find(out, "wavelengths", &rows) && rows > 1;
 }
 
-static void add_scaling(const struct cell *c, int scaling, int style, struct panel p[2])
+/* Is the line of what was trained among those of the scalings? */
+static bool shows_trained(const struct cell *c, int first, int last)
+{
+	for (int i = first; i < last; i++)
+		if (!strcmp(c->scaling_label[i], "none"))
+			return true;
+	return false;
+}
+
+static void add_scaling(const struct cell *c, int scaling, int style, bool trained, struct panel p[2])
 {
 	struct report r = { 0 };
 	if (look(c, scaling, &r)) {
-		if (!arrlen(p[0].series))
+		if (trained && !arrlen(p[0].series))
 			add_column(&r, "trained_wavelengths", SERIES_THIN, 1, "as trained", &p[0]);
 		add_column(&r, "wavelengths", SERIES_LINE, style, c->scaling_label[scaling], &p[0]);
 		add_column(&r, "kept", SERIES_LINE, style, c->scaling_label[scaling], &p[1]);
@@ -77,7 +86,9 @@ static const char *title_of(const struct cell *c, int first, int last, int count
 
 static struct axis pair_axis(void)
 {
-	return axis_new("pair, from the fastest to the slowest", 0);
+	struct axis x = axis_new("pair, from the fastest to the slowest", 0);
+	x.whole = true;
+	return x;
 }
 
 /* Some scalings of one model, in the styles that they have in the other pictures. */
@@ -91,7 +102,7 @@ static void add_panels(const struct cell *c, int first, int last, int count, str
 	axis_hold(&p[1].y, 0);
 	axis_hold(&p[1].y, 1);
 	for (int i = first; i < last; i++)
-		add_scaling(c, i, i - first, p);
+		add_scaling(c, i, i - first, !shows_trained(c, first, last), p);
 	panel_mark(p, (struct mark){ false, true, (double)c->config.model.train_length, 0.5,
 				     "one turn within the trained length" });
 	p[0].height = WAVELENGTHS_HEIGHT;

@@ -210,6 +210,7 @@ const struct picture picture_accuracy = {
 	.name = "accuracy",
 	.help = "accuracy against length, likewise",
 	.caption = "The share of answers that are right; higher is better. A confident model can have a terrible "
-		   "perplexity and still be right half of the time, so read this beside the perplexity.",
+		   "perplexity and still be right half of the time, so read this beside the perplexity. Bands and thin "
+		   "grey lines are as above.",
 	.make = make_accuracy,
 };

@@ -95,6 +95,40 @@ static void add_panel(const struct results *r, const struct contender *who, cons
 		panel_mark(p, (struct mark){ false, false, length, 0.02, "trained" });
 }
 
+static void widen(struct axis *a, const struct axis *by)
+{
+	axis_hold(a, by->least);
+	axis_hold(a, by->greatest);
+}
+
+/* Maps of the same sides, so that they can be compared. */
+static void share_axes(struct chart *c)
+{
+	struct axis x = axis_new("", 2), y = axis_new("", 2);
+	for (int i = 0; i < arrlen(c->panel); i++) {
+		widen(&x, &c->panel[i].x);
+		widen(&y, &c->panel[i].y);
+	}
+	for (int i = 0; i < arrlen(c->panel); i++) {
+		widen(&c->panel[i].x, &x);
+		widen(&c->panel[i].y, &y);
+	}
+}
+
+/* Is all evidence equally far away, so that there is nothing to map? */
+static bool one_distance(const struct chart *c)
+{
+	double low = NAN;
+	for (int i = 0; i < arrlen(c->panel); i++)
+		for (int j = 0; j < arrlen(c->panel[i].series[0].point); j++) {
+			double at = c->panel[i].series[0].point[j].low;
+			if (low != at && !isnan(low))
+				return false;
+			low = at;
+		}
+	return true;
+}
+
 static struct err make(const struct results *r, struct chart *out)
 {
 	struct methods m = methods_of(r);
@@ -112,6 +146,11 @@ static struct err make(const struct results *r, struct chart *out)
 			add_panel(r, &m.method[i], tiles, out);
 		arrfree(tiles);
 	}
+	if (arrlen(out->panel) && one_distance(out)) {
+		chart_free(out);
+		out->absent = "the evidence of all tokens is equally far away";
+	}
+	share_axes(out);
 	methods_free(&m);
 	return e;
 }
@@ -120,7 +159,8 @@ const struct picture picture_recall_grid = {
 	.name = "recall_grid",
 	.help = "accuracy by length and distance of the evidence, a map for each of the first 24 methods",
 	.caption = "Each map is a method: to the right the sequence grows, upwards the evidence lies further back; "
-		   "yellow is right, dark blue is wrong. Dark above the dashed line alone: far evidence is out of "
-		   "reach. Dark in whole columns: the length itself disturbs, however near the evidence is.",
+		   "yellow is right, dark blue is wrong, and where nothing is drawn no evidence lies. Dark above the "
+		   "dashed line, the trained length, alone: far evidence is out of reach. Dark in whole columns: the "
+		   "length itself disturbs, however near the evidence is.",
 	.make = make,
 };

@@ -99,8 +99,8 @@ static struct err make(const struct results *r, struct chart *out)
 const struct picture picture_seeds = {
 	.name = "seeds",
 	.help = "every seed of every method as a point, at a few lengths",
-	.caption = "A point is one trained model, a strip a method; the three shapes are three lengths. Points that "
-		   "lie together are a method to be relied on; points that are strewn say that the mean of the table "
-		   "hides luck.",
+	.caption = "A point is one trained model, a strip a method; shapes and colours are lengths. Points that lie "
+		   "together are a method to be relied on; points that are strewn say that the mean of the table hides "
+		   "luck. A strip without points: no model of it is there, or can take such lengths.",
 	.make = make,
 };

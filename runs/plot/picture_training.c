@@ -61,6 +61,8 @@ static struct series *new_series(const struct results *r, int cell, struct panel
 	const struct cell *c = &r->grid->cell[cell];
 	bool named = r->grid->groups == 1 && arrlen(r->grid->cell) <= NAMED, first = results_first(r, c->group) == cell;
 	const char *label = *c->label ? c->label : c->config.model.encoding.entry->name;
+	if (c->tuned)
+		label = methods_label(r, &(struct contender){ c->group, 0, false });
 	if (named)
 		label = chart_text("%s, seed %" PRId64, label, c->config.train.seed);
 	struct series *s = panel_series(p, SERIES_LINE, named ? cell : c->group, label);

@@ -85,12 +85,34 @@ struct err picture_make(const struct picture *p, const struct results *r, struct
 	return e;
 }
 
+enum { MOST_BEHIND = 8 /* bytes: a checksum, the ends of lines */ };
+
+/* A disk that is full leaves the first part of a picture, and gnuplot may not say so. */
+static bool whole(const char *image, size_t size, enum picture_format format)
+{
+	static const struct {
+		const char *first, *last;
+	} mark[] = { { "<?xml", "</svg>" }, { "\x89PNG", "IEND" }, { "%PDF", "%%EOF" } };
+	size_t first = strlen(mark[format].first), last = strlen(mark[format].last);
+	if (size < first + last || memcmp(image, mark[format].first, first))
+		return false;
+	for (size_t behind = 0; behind <= MOST_BEHIND && behind + last <= size; behind++)
+		if (!memcmp(image + size - behind - last, mark[format].last, last))
+			return true;
+	return false;
+}
+
 struct err picture_draw(const struct picture *p, const struct chart *c, enum picture_format format, char **image,
 			size_t *size)
 {
 	struct text_builder script = { 0 };
 	chart_whole_script(c, p->name, format, &script);
 	struct err e = gnuplot_run(&script, image, size);
+	if (!e.code && !whole(*image, *size, format)) {
+		free(*image);
+		e = err_failed("Is there room in /tmp? Does `gnuplot --version` say 5.2 or above?",
+			       "gnuplot: printed what is no whole %s", picture_suffix(format));
+	}
 	text_builder_free(&script);
 	return e.code ? err_at(e, "%s", p->name) : e;
 }
@@ -113,40 +135,77 @@ static bool holds(const char *path, const struct text_builder *text)
 	return same;
 }
 
-static struct err write_image(const struct picture *p, const struct chart *c, enum picture_format format,
-			      const char *path)
+/* What stands in a folder for a picture. */
+struct files {
+	char *image, *script, *table;
+	struct text_builder script_text, table_text;
+};
+
+static struct files files_of(const struct plot_job *job, const struct picture *p, const struct chart *c)
 {
-	char *image;
-	size_t size;
-	TRY(picture_draw(p, c, format, &image, &size));
-	struct err e = io_write(path, image, size);
-	free(image);
-	return e;
+	struct files f = { file_of(job->folder, p->name, picture_suffix(job->format)),
+			   file_of(job->folder, p->name, "gp"), file_of(job->folder, p->name, "tsv"), { 0 }, { 0 } };
+	chart_script(c, p->name, job->format, &f.script_text);
+	chart_tsv(c, &f.table_text);
+	return f;
+}
+
+static void files_free(struct files *f)
+{
+	free(f->image);
+	free(f->script);
+	free(f->table);
+	text_builder_free(&f->script_text);
+	text_builder_free(&f->table_text);
+}
+
+static struct err write_texts(const struct files *f)
+{
+	TRY(io_write(f->script, f->script_text.data, f->script_text.size));
+	return io_write(f->table, f->table_text.data, f->table_text.size);
+}
+
+/* An image of another table goes, and script and table are there to draw it by hand; of errors the first. */
+static struct err without_image(const struct files *f, bool same, struct err why)
+{
+	struct err e = same ? OK : io_remove(f->image);
+	if (!e.code && !same)
+		e = write_texts(f);
+	return why.code ? why : e;
 }
 
 /* The image first: where script and table are as they should be, it is there and of them. */
-static struct err write_files(const struct plot_job *job, const struct picture *p, const struct chart *c)
+static struct err write_files(const struct plot_job *job, const struct picture *p, const struct chart *c,
+			      const struct files *f)
 {
-	struct text_builder script = { 0 }, table = { 0 };
-	char *image = file_of(job->folder, p->name, picture_suffix(job->format));
-	char *script_path = file_of(job->folder, p->name, "gp"), *table_path = file_of(job->folder, p->name, "tsv");
-	chart_script(c, p->name, job->format, &script);
-	chart_tsv(c, &table);
-	bool same = holds(script_path, &script) && holds(table_path, &table);
-	struct err e = OK;
+	bool same = holds(f->script, &f->script_text) && holds(f->table, &f->table_text);
+	char *image;
+	size_t size;
 	if (!gnuplot_there())
-		e = same ? OK : io_remove(image); /* of another table */
-	else if (!same || !io_exists(image))
-		e = write_image(p, c, job->format, image);
-	if (!e.code && !same)
-		e = io_write(script_path, script.data, script.size);
-	if (!e.code && !same)
-		e = io_write(table_path, table.data, table.size);
-	text_builder_free(&script);
-	text_builder_free(&table);
+		return without_image(f, same, OK);
+	if (same && io_exists(f->image))
+		return OK;
+	struct err e = picture_draw(p, c, job->format, &image, &size);
+	if (e.code == ERR_FAILED)
+		return without_image(f, same, e);
+	TRY(e);
+	e = io_write(f->image, image, size);
 	free(image);
-	free(script_path);
-	free(table_path);
+	return e.code || same ? e : write_texts(f);
+}
+
+/* Of a picture that there is no more: what an earlier call has drawn would be taken for today's. */
+static struct err remove_files(const struct plot_job *job, const struct picture *p)
+{
+	static const char *const suffix[] = { "svg", "png", "pdf", "tsv", "gp" };
+	struct err e = OK;
+	char *script = file_of(job->folder, p->name, "gp");
+	for (size_t i = 0; io_exists(script) && i < sizeof suffix / sizeof *suffix && !e.code; i++) {
+		char *path = file_of(job->folder, p->name, suffix[i]);
+		e = io_remove(path);
+		free(path);
+	}
+	free(script);
 	return e;
 }
 
@@ -156,8 +215,11 @@ static struct err plot_one(const struct plot_job *job, const struct picture *p, 
 	struct err e = picture_make(p, job->results, &chart);
 	if (!e.code && !arrlen(chart.panel)) {
 		text_add(&out->absent, "%s: %s\n", p->name, chart.absent);
+		e = remove_files(job, p);
 	} else if (!e.code) {
-		e = write_files(job, p, &chart);
+		struct files f = files_of(job, p, &chart);
+		e = write_files(job, p, &chart, &f);
+		files_free(&f);
 		text_add(&out->names, "%s%s", out->count++ ? ", " : "", p->name);
 	}
 	chart_free(&chart);

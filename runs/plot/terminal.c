@@ -2,6 +2,7 @@
 
 #include "model/base/stb.h"
 #include "runs/show/sheet.h"
+#include "runs/show/wrap.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { ROWS = 18, SCALE = 9 /* characters of the y axis */, WIDEST = 160 };
+enum { ROWS = 18, NOTE_ROWS = 4 /* of each that stands in the plot */, SCALE = 9 /* characters of the y axis */,
+       WIDEST = 160 };
 
 static int width_of_stdout(void)
 {
@@ -46,14 +48,14 @@ struct spot {
 
 struct canvas {
 	const struct terminal *terminal;
-	int columns;
-	struct spot *spot; /* [ROWS][columns] */
+	int columns, rows;
+	struct spot *spot; /* [rows][columns] */
 };
 
 static struct spot *spot_at(const struct canvas *v, double x, double y)
 {
-	int column = (int)lround(x * (v->columns - 1)), row = (int)lround((1 - y) * (ROWS - 1));
-	if (column < 0 || column >= v->columns || row < 0 || row >= ROWS)
+	int column = (int)lround(x * (v->columns - 1)), row = (int)lround((1 - y) * (v->rows - 1));
+	if (column < 0 || column >= v->columns || row < 0 || row >= v->rows)
 		return NULL;
 	return &v->spot[row * v->columns + column];
 }
@@ -99,6 +101,22 @@ static void draw_series(const struct canvas *v, const struct panel *p, int index
 			lead(v, p, &s->point[i - 1], &s->point[i], style);
 }
 
+/* A text in the plot, from its left side on; points stay. */
+static void write_note(const struct canvas *v, const struct panel *p, const struct tick *note)
+{
+	char shown[WIDEST];
+	double y = axis_share(&p->y, note->at);
+	text_printable(note->text, shown, sizeof shown);
+	int at = 0;
+	for (const unsigned char *c = (const unsigned char *)shown; *c && at < v->columns; c++) {
+		if ((*c & 0xc0) == 0x80) /* the rest of a character that stands as `?` */
+			continue;
+		struct spot *s = spot_at(v, (double)at++ / (v->columns - 1), y);
+		if (s && !s->mark && *c != ' ')
+			*s = (struct spot){ *c < 0x80 ? (char)*c : '?', -1 };
+	}
+}
+
 /* 256-colour codes near those of Okabe and Ito. */
 static const int colours[] = { 32, 166, 36, 175, 214, 74 };
 
@@ -113,10 +131,10 @@ static void add_mark(const struct terminal *t, const struct spot *s, struct text
 }
 
 /* The tick of the y axis that falls into this row; "". */
-static const char *tick_of_row(const struct axis *y, int row)
+static const char *tick_of_row(const struct axis *y, int row, int rows)
 {
 	for (int i = 0; i < arrlen(y->tick); i++)
-		if ((int)lround((1 - axis_share(y, y->tick[i].at)) * (ROWS - 1)) == row)
+		if ((int)lround((1 - axis_share(y, y->tick[i].at)) * (rows - 1)) == row)
 			return y->tick[i].text;
 	return "";
 }
@@ -127,10 +145,21 @@ static void add_row(const struct canvas *v, const struct panel *p, int row, stru
 	const struct spot *spot = &v->spot[row * v->columns];
 	while (last && !spot[last - 1].mark)
 		last--;
-	text_add(b, "%*.*s %s", SCALE - 2, SCALE - 2, tick_of_row(&p->y, row), v->terminal->unicode ? "\u2502" : "|");
+	text_add(b, "%*.*s %s", SCALE - 2, SCALE - 2, tick_of_row(&p->y, row, v->rows), v->terminal->unicode ? "\u2502" : "|");
 	for (int i = 0; i < last; i++)
 		add_mark(v->terminal, &spot[i], b);
 	text_add(b, "\n");
+}
+
+/* Behind what stands on the first line already, in lines that begin with so many spaces. */
+static void add_wrapped(const char *text, int width, int indent, struct text_builder *b)
+{
+	char shown[512];
+	text_printable(text, shown, sizeof shown);
+	const char **line = wrap(shown, width - indent, " ,(", 0);
+	for (int i = 0; i < arrlen(line); i++)
+		text_add(b, "%*s%s\n", i ? indent : indent ? 1 : 0, "", line[i]);
+	arrfree(line);
 }
 
 /* The line beneath, and the ticks of x where they do not run into each other. */
@@ -150,20 +179,21 @@ static void add_foot(const struct canvas *v, const struct axis *x, struct text_b
 		memcpy(line + at, x->tick[i].text, (size_t)size);
 		end = at + size + 1;
 	}
-	text_add(b, "\n%.*s\n%*s%s\n", end ? end - 1 : 0, line, SCALE, "", x->label);
+	text_add(b, "\n%.*s\n%*s", end ? end - 1 : 0, line, SCALE - 1, "");
+	add_wrapped(x->label, v->columns + SCALE, SCALE, b);
 }
+
+enum { KEY_INDENT = 4 };
 
 static void add_key(const struct canvas *v, const struct panel *p, struct text_builder *b)
 {
 	for (int i = 0; i < arrlen(p->series); i++) {
 		const struct series *s = &p->series[i];
-		char shown[512];
 		if (s->unlisted)
 			continue;
-		text_printable(s->label, shown, sizeof shown);
 		text_add(b, "  ");
 		add_mark(v->terminal, &(struct spot){ letter_of(p, i), s->kind == SERIES_THIN ? -1 : s->style }, b);
-		text_add(b, " %s\n", shown);
+		add_wrapped(series_words(s), v->columns + SCALE, KEY_INDENT, b);
 	}
 	text_add(b, "  & several of them\n");
 }
@@ -171,14 +201,17 @@ static void add_key(const struct canvas *v, const struct panel *p, struct text_b
 static void add_panel(const struct panel *p, const struct terminal *t, struct text_builder *b)
 {
 	int width = t->width < TERMINAL_LEAST ? TERMINAL_LEAST : t->width > WIDEST ? WIDEST : t->width;
-	struct canvas v = { t, width - SCALE - 2, NULL };
-	v.spot = calloc((size_t)v.columns, ROWS * sizeof *v.spot);
+	int rows = NOTE_ROWS * (int)arrlen(p->note) + 2;
+	struct canvas v = { t, width - SCALE - 2, rows > ROWS ? rows : ROWS, NULL };
+	v.spot = calloc((size_t)v.columns, (size_t)v.rows * sizeof *v.spot);
 	BUG_IF(!v.spot, "no memory for %d characters", v.columns);
 	for (int points = 1; points >= 0; points--)
 		for (int i = 0; i < arrlen(p->series); i++)
 			draw_series(&v, p, i, points);
-	text_add(b, "%s%s%s\n", p->title, *p->title ? ": " : "", p->y.label);
-	for (int row = 0; row < ROWS; row++)
+	for (int i = 0; i < arrlen(p->note); i++)
+		write_note(&v, p, &p->note[i]);
+	text_add(b, "%s%s%s\n", p->title, *p->title && *p->y.label ? ": " : "", p->y.label);
+	for (int row = 0; row < v.rows; row++)
 		add_row(&v, p, row, b);
 	add_foot(&v, &p->x, b);
 	if (p->key)
@@ -196,9 +229,7 @@ static bool has_cells(const struct panel *p)
 
 void terminal_chart(const struct chart *c, const struct terminal *t, struct text_builder *b)
 {
-	char title[512];
-	text_printable(c->title, title, sizeof title);
-	text_add(b, "%s\n", title);
+	add_wrapped(c->title, t->width < TERMINAL_LEAST ? TERMINAL_LEAST : t->width, 0, b);
 	for (int i = 0; i < arrlen(c->panel); i++)
 		if (!has_cells(&c->panel[i])) {
 			text_add(b, "\n");

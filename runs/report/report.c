@@ -7,6 +7,7 @@
 #include "runs/report/html.h"
 #include "runs/run/run_folder.h"
 #include "runs/show/notes.h"
+#include "runs/show/print.h"
 #include "runs/show/table.h"
 #include "runs/version.h"
 
@@ -33,25 +34,29 @@ static struct err add_summary(const struct page *p)
 static const struct {
 	const char *term, *text;
 } terms[] = {
-	{ "Read the column 1x first",
-	  "It is the trained length. A model whose perplexity is above the floor there has not learned the task, and "
-	  "its "
-	  "other columns mean nothing (marked !)." },
-	{ "A cell",
-	  "Perplexity / accuracy in per cent. Perplexity is how many choices the model hesitates between: the floor "
-	  "(1.00 "
-	  "where the answer is certain) is perfect, chance is the size of the vocabulary, and an overconfident model "
-	  "may "
-	  "be worse than chance. Small print is the spread over seeds, that is, over models trained from different "
-	  "beginnings." },
 	{ "Colours and *",
-	  "Blue is near the floor, orange near chance. An asterisk marks all rows of a column that cannot be told from "
+	  "Blue is near the floor (where none is known, near certainty), orange near chance. An asterisk marks all rows of a column that cannot be told from "
 	  "its best." },
 	{ "Below the rule",
 	  "References: what does not beat the window gains nothing from the longer sequence; the others need no model "
-	  "at "
-	  "all." },
+	  "at all." },
 };
+
+static const char first_column[] =
+	"It is the trained length. A model whose perplexity is above the floor there has not learned the task, and its "
+	"other columns mean nothing (marked !).";
+static const char first_column_of_bytes[] = "It is the trained length, against which the others are held.";
+static const char cell_of_choices[] =
+	"Perplexity / accuracy in per cent. Perplexity is how many choices the model hesitates between: the floor "
+	"(1.00 where the answer is certain) is perfect, chance is the size of the vocabulary, and an overconfident "
+	"model may be worse than chance. ";
+static const char cell_of_bytes[] =
+	"Bits per byte / accuracy in per cent. Bits per byte is what it would cost to store the text by the model's "
+	"guesses: less is better, 8 is a byte as it is, and the best possible is not known. Perplexity in pictures is "
+	"2 to its power. ";
+static const char small_print[] =
+	"Small print is the spread over seeds, that is, over models trained from different beginnings, and after +- "
+	"the error that comes from the number of evaluated sequences where that matters.";
 
 static void add_term(struct text_builder *b, const char *term, const char *text)
 {
@@ -59,33 +64,46 @@ static void add_term(struct text_builder *b, const char *term, const char *text)
 	html_element(b, "dd", text);
 }
 
-static struct err add_reading(const struct page *p)
+static void add_task(const struct page *p)
 {
 	const struct method *task = &p->results->grid->cell[0].config.data.task;
+	const char **group = table_groups(p->results);
+	struct text_builder text = { 0 };
+	text_add(&text, "%s: %s. ", task->entry->name, task->entry->help);
+	if (arrlen(group) > 1) {
+		text_add(&text, "Each kind of token that is asked for has a table of its own: ");
+		for (int i = 0; i < arrlen(group); i++)
+			text_add(&text, "%s%s", i ? ", " : "", group[i]);
+		text_add(&text, ". ");
+	}
+	text_add(&text, "The best possible result, the floor, is known where one is shown.");
+	add_term(p->b, "The task", text.data);
+	text_builder_free(&text);
+	arrfree(group);
+}
+
+static struct err add_reading(const struct page *p)
+{
+	bool bytes = task_of(&p->results->grid->cell[0].config.data.task)->bytes;
 	text_add(p->b, "<dl>\n");
-	add_term(p->b, "The task", chart_text("%s: %s. The best possible result, the floor, is known where one is "
-					      "shown.",
-					      task->entry->name, task->entry->help));
+	add_task(p);
+	report_glossary(p->results, p->b);
+	add_term(p->b, "A cell", chart_text("%s%s", bytes ? cell_of_bytes : cell_of_choices, small_print));
+	add_term(p->b, "Read the column 1x first", bytes ? first_column_of_bytes : first_column);
 	for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
 		add_term(p->b, terms[i].term, terms[i].text);
 	text_add(p->b, "</dl>\n");
 	return OK;
 }
 
+static void take_table(const struct sheet *s, void *to)
+{
+	html_sheet(to, s);
+}
+
 static struct err add_tables(const struct page *p)
 {
-	const char **group = table_groups(p->results);
-	struct err e = OK;
-	for (int i = 0; i < arrlen(group) && !e.code; i++) {
-		struct sheet sheet;
-		e = table_sheet(p->results, group[i], &sheet);
-		if (e.code)
-			break;
-		html_sheet(p->b, &sheet);
-		sheet_free(&sheet);
-	}
-	arrfree(group);
-	return e;
+	return print_each_sheet(p->results, "", take_table, p->b);
 }
 
 static struct err add_picture(const struct page *p, const struct picture *picture, const struct chart *c)

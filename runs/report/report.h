@@ -12,4 +12,7 @@ struct err report_html(const struct subject *s, struct text_builder *b);
 void report_question(const struct results *r, struct text_builder *b);
 void report_summary(const struct results *r, struct text_builder *b);
 
+/* What the names of encodings and scalings stand for, as <dt> and <dd>. */
+void report_glossary(const struct results *r, struct text_builder *b);
+
 #endif

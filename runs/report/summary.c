@@ -71,10 +71,15 @@ static void progress_item(const struct results *r, struct text_builder *b)
 	if (count[CELL_FINISHED] == models)
 		text_add(&text, "%d model%s trained and finished.", models, models > 1 ? "s were" : " was");
 	else
-		text_add(&text,
-			 "Not complete: of %d models %d are finished, %d are being trained or were interrupted, %d "
-			 "diverged.",
-			 models, count[CELL_FINISHED], count[CELL_UNFINISHED], count[CELL_DIVERGED]);
+		text_add(&text, "Not complete: of %d model%s finished %d", models, models > 1 ? "s" : "", count[CELL_FINISHED]);
+	if (count[CELL_UNFINISHED])
+		text_add(&text, ", being trained or interrupted %d", count[CELL_UNFINISHED]);
+	if (count[CELL_DIVERGED])
+		text_add(&text, ", diverged %d", count[CELL_DIVERGED]);
+	if (count[CELL_ABSENT])
+		text_add(&text, ", not begun %d", count[CELL_ABSENT]);
+	if (count[CELL_FINISHED] != models)
+		text_add(&text, ".");
 	item(&text, b);
 }
 
@@ -89,9 +94,14 @@ static void floor_item(const struct results *r, struct text_builder *b)
 	}
 	if (!known)
 		return;
-	text_add(&text, "At the trained length %d of %d models do as well as is possible (perplexity within %g times "
-			"the floor).%s", reached, known, FLOOR_REACHED,
-		 reached < known ? " The others have not learned the task: their rows say nothing about length." : "");
+	if (reached)
+		text_add(&text, "At the trained length %d of %d model%s as well as is possible (perplexity within %g times "
+				"the floor).%s", reached, known, known > 1 ? "s do" : " does", FLOOR_REACHED,
+			 reached < known ? " The others have not learned the task: their rows say nothing about length."
+					 : "");
+	else
+		text_add(&text, "Nothing has learned the task: at the trained length no model comes within %g times the best "
+				"possible perplexity, the floor. What follows says nothing about length.", FLOOR_REACHED);
 	item(&text, b);
 }
 
@@ -126,9 +136,12 @@ static void add_numbers(const struct results *r, const struct contender *who, do
 			struct text_builder *text)
 {
 	struct summary s = results_summary(r, who->cells, who->scaling, multiple, group);
-	char perplexity[SHORT_TEXT], accuracy[SHORT_TEXT];
-	text_add(text, "perplexity %s, accuracy %s %%", perplexity_text(s.perplexity, perplexity),
-		 accuracy_text(s.accuracy, accuracy));
+	char loss[SHORT_TEXT], accuracy[SHORT_TEXT];
+	if (task_of(&r->grid->cell[0].config.data.task)->bytes)
+		text_add(text, "%s bits per byte", bits_text(s.nll.mean, loss));
+	else
+		text_add(text, "perplexity %s", perplexity_text(s.perplexity, loss));
+	text_add(text, ", accuracy %s %%", accuracy_text(s.accuracy, accuracy));
 }
 
 /* With the first row beside it, which is a study's point of departure. */

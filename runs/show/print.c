@@ -13,46 +13,39 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_sheet(enum format format, struct sheet *sheet, struct text_builder *b)
+/* Gives a sheet away and frees it. */
+static void give(struct sheet *sheet, take_sheet take, void *to)
 {
-	format_sheet(format, sheet, b);
+	take(sheet, to);
 	sheet_free(sheet);
 }
 
-static struct err add_sheets(const struct results *r, enum format format, const char *against, struct text_builder *b)
+static struct err each_group(const struct results *r, const char *group, const char *against, take_sheet take, void *to)
 {
-	const char **group = table_groups(r);
 	struct sheet sheet;
-	struct err e = OK;
-	for (int i = 0; i < arrlen(group) && !e.code; i++) {
-		e = table_sheet(r, group[i], &sheet);
-		if (!e.code)
-			add_sheet(format, &sheet, b);
-		if (!e.code && calibrated_known(r)) {
-			calibrated_sheet(r, group[i], &sheet);
-			add_sheet(format, &sheet, b);
-		}
-		if (!e.code && growth_known(r)) {
-			growth_sheet(r, group[i], &sheet);
-			add_sheet(format, &sheet, b);
-		}
-		if (e.code || !*against)
-			continue;
-		table_differences(r, group[i], against, &sheet);
-		add_sheet(format, &sheet, b);
+	TRY(table_sheet(r, group, &sheet));
+	give(&sheet, take, to);
+	if (calibrated_known(r)) {
+		calibrated_sheet(r, group, &sheet);
+		give(&sheet, take, to);
 	}
-	arrfree(group);
-	if (!e.code && usable_sheet(r, &sheet))
-		add_sheet(format, &sheet, b);
-	return e;
+	if (growth_known(r)) {
+		growth_sheet(r, group, &sheet);
+		give(&sheet, take, to);
+	}
+	if (*against) {
+		table_differences(r, group, against, &sheet);
+		give(&sheet, take, to);
+	}
+	return OK;
 }
 
-static void add_claims(const struct results *r, enum format format, struct text_builder *b)
+static void each_claim(const struct results *r, take_sheet take, void *to)
 {
 	const struct study_claim *claim = r->study->claim;
 	struct sheet sheet;
 	if (expect_sheet(r, &sheet))
-		add_sheet(format, &sheet, b);
+		give(&sheet, take, to);
 	for (int i = 0; i < arrlen(claim); i++) {
 		if (claim[i].kind == CLAIM_PUBLISHED)
 			published_sheet(r, &claim[i], &sheet);
@@ -60,10 +53,36 @@ static void add_claims(const struct results *r, enum format format, struct text_
 			stability_sheet(r, &claim[i], &sheet);
 		else
 			continue;
-		add_sheet(format, &sheet, b);
+		give(&sheet, take, to);
 	}
 	if (verdicts_sheet(r, &sheet))
-		add_sheet(format, &sheet, b);
+		give(&sheet, take, to);
+}
+
+struct err print_each_sheet(const struct results *r, const char *against, take_sheet take, void *to)
+{
+	const char **group = table_groups(r);
+	struct sheet sheet;
+	struct err e = OK;
+	for (int i = 0; i < arrlen(group) && !e.code; i++)
+		e = each_group(r, group[i], against, take, to);
+	arrfree(group);
+	if (!e.code && usable_sheet(r, &sheet))
+		give(&sheet, take, to);
+	if (!e.code)
+		each_claim(r, take, to);
+	return e;
+}
+
+struct rendering {
+	enum format format;
+	struct text_builder *b;
+};
+
+static void render(const struct sheet *sheet, void *to)
+{
+	const struct rendering *r = to;
+	format_sheet(r->format, sheet, r->b);
 }
 
 static struct err print_sheets(const struct results *r, enum format format, const char *against, bool first)
@@ -71,9 +90,8 @@ static struct err print_sheets(const struct results *r, enum format format, cons
 	struct text_builder b = { 0 }, notes = { 0 };
 	text_add(&b, "%s", first ? "" : "\n");
 	format_heading(format, r->folder, &b);
-	struct err e = add_sheets(r, format, against, &b);
+	struct err e = print_each_sheet(r, against, render, &(struct rendering){ format, &b });
 	if (!e.code) {
-		add_claims(r, format, &b);
 		notes_text(r, &notes);
 		format_notes(format, notes.data, &b);
 		e = *r->late;

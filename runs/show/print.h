@@ -2,7 +2,7 @@
 #define ROPEWALK_PRINT_H
 
 #include "runs/show/format.h"
-#include "runs/study/study_folder.h"
+#include "runs/show/results.h"
 
 /* Options of the commands that print tables, for a struct whose first member is a struct print_options. */
 struct print_options {
@@ -26,6 +26,11 @@ struct print_study {
 /* The tables of studies on stdout. In text and Markdown notes stand beneath each; in the other formats warnings go to
  * stderr. CSV has one header, JSON one array of studies. */
 struct err print_studies(const struct print_study *study, int count, const struct print_options *o);
+
+/* Every table of a study in order: of each group, usable lengths, and what comes of the sections of claims. `against` is
+ * a row or "". The sheet is freed behind `take`. */
+typedef void (*take_sheet)(const struct sheet *s, void *to);
+struct err print_each_sheet(const struct results *r, const char *against, take_sheet take, void *to);
 
 /* Refuses `--against=` without a row, which a script's empty variable would leave. */
 struct err print_options_check(const struct config *c, const struct print_options *o);
