@@ -145,14 +145,15 @@ void protocol_words(const struct method *m, struct text_builder *b)
 		text_add(b, "the scored tokens in the second half of whole sequences that do not overlap");
 		break;
 	case PROTOCOL_LAST:
-		text_add(b, "of documents of %.0f tokens one window, the last `length` tokens; the scored tokens among the "
-			    "last %.0f, which are the same at every length", m->value[LAST_SPAN].number,
-			 m->value[LAST_TOKENS].number);
+		text_add(b, "of documents of %.0f tokens one window, the last `length` tokens; the scored tokens among "
+			    "the last %.0f, which are the same at every length",
+			 m->value[LAST_SPAN].number, m->value[LAST_TOKENS].number);
 		break;
 	case PROTOCOL_SLIDING:
-		text_add(b, "of documents of %.0f tokens windows of `length`, stride %.0f; every scored token once: all of the "
-			    "first window, the last %.0f of later ones", m->value[SLIDING_SPAN].number,
-			 m->value[SLIDING_STRIDE].number, m->value[SLIDING_STRIDE].number);
+		text_add(b, "of documents of %.0f tokens windows of `length`, stride %.0f; every scored token once: all "
+			    "of the first window, the last %.0f of later ones",
+			 m->value[SLIDING_SPAN].number, m->value[SLIDING_STRIDE].number,
+			 m->value[SLIDING_STRIDE].number);
 		break;
 	}
 }

@@ -10,8 +10,8 @@
  *	half	likewise, but only targets in the second half of the window, t >= length / 2
  *	last	the last `length` tokens of the document, and only its last `tokens` targets: they are the same at
  *		every length, and what is seen before them grows
- *	sliding	a window every `stride` tokens, the last ending with the document; every token of it is scored once,
- *		in the first window that has it: all of the first, the last `stride` of later ones
+ *	sliding	a window every `stride` tokens, the last ending with the document; every token is scored once, in the
+ *		first window that has it: all of the first, the last `stride` of later ones
  *
  * A window that is shorter than its document may lack the evidence for its targets, so that no floor and no baseline
  * is known there. */

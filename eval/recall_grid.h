@@ -12,7 +12,7 @@
 struct recall_grid {
 	int length, train_length;
 	bool cut;                 /* may sources lie before the window? */
-	struct eval_tally *tally; /* [length + 1][2]: distance (at least 1), is the source's position below train_length? */
+	struct eval_tally *tally; /* [length + 1][2]: distance (at least 1); is the source below train_length? */
 	struct arena memory;
 };
 

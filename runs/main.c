@@ -58,7 +58,9 @@ static struct err run_command(int argc, char **argv)
 
 static struct err run_help(int argc, char **argv)
 {
-	if (argc < 2) {
+	if (argc > 2)
+		return err_usage("Name one command.", "help: '%.100s' is not expected here", argv[2]);
+	if (argc < 2 || !strcmp(argv[1], "help") || arguments_help(argc, argv)) {
 		help_program(stdout);
 		return OK;
 	}

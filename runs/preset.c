@@ -81,6 +81,14 @@ char *preset_path(const char *name)
 	return NULL;
 }
 
+static int longest_name(void)
+{
+	size_t longest = 0;
+	for (int i = 0; i < arrlen(names()); i++)
+		longest = strlen(names()[i]) > longest ? strlen(names()[i]) : longest;
+	return (int)longest;
+}
+
 /* "minutes = 13" among the lines before the first section; 0: not said. */
 static double minutes_of(const struct config_line *line, int count)
 {
@@ -99,8 +107,11 @@ static struct err print_text(const char *name, const char *path, const char *tex
 	double minutes = minutes_of(line, count);
 	free(line);
 	const char *comment = *text == '#' ? text + 1 + strspn(text + 1, "# ") : "";
-	printf("%-17s %.*s", name, (int)strcspn(comment, "\n"), comment);
-	printf(minutes > 0 ? " About %g minutes on two cores.\n" : "\n", minutes);
+	printf("%-*s %.*s", longest_name(), name, (int)strcspn(comment, "\n"), comment);
+	if (minutes > 0)
+		printf(minutes < 1 ? " About %g seconds on two cores." : " About %g minutes on two cores.",
+		       minutes < 1 ? 60 * minutes : minutes);
+	printf("\n");
 	return OK;
 }
 

@@ -332,6 +332,13 @@ static void test_parts(void **state)
 		assert_int_equal(whole.seeds, whole.verdict == cases[i].first ? 7 : 8);
 		assert_string_equal(whole.measured, "a\nb");
 	}
+	/* A part without any numbers counts as well. */
+	struct finding whole = { .p = NAN };
+	finding_join(&whole, &(struct finding){ .verdict = CLAIM_UNMEASURED, .reason = "why" });
+	finding_join(&whole, &(struct finding){ .verdict = CLAIM_HOLDS, .measured = "b" });
+	assert_int_equal(whole.verdict, CLAIM_UNMEASURED);
+	assert_string_equal(whole.reason, "why");
+	assert_string_equal(whole.measured, "b");
 }
 
 /* ---- Studies that are not there ---- */
@@ -344,6 +351,9 @@ static void test_not_measured(void **state)
 	assert_null(f.measured);
 	const struct claim_sources from = { .folder = "elsewhere" };
 	assert_string_equal(claim_study_command(&from, "claims"), "ropewalk study claims --out=elsewhere/claims");
+	const struct claim_sources quoted = { .folder = "it's here" };
+	assert_string_equal(claim_study_command(&quoted, "claims"),
+			    "ropewalk study claims --out='it'\\''s here/claims'");
 	const struct claim_sources usual = { .folder = "runs/out" };
 	assert_string_equal(claim_study_command(&usual, "claims"), "ropewalk study claims");
 	for (int i = 0; claim_at(i); i++)

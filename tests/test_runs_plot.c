@@ -3,6 +3,7 @@
 #include "runs/plot/plot.h"
 #include "runs/plot/terminal.h"
 
+#include "eval/protocol.h"
 #include "model/base/process.h"
 
 #include <signal.h>
@@ -320,13 +321,13 @@ static void test_damaged_cuts(void **state)
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
-		{ "", "is empty" },
-		{ "run,encoding\n", "has no column scaling" },
+		{ "", "not the columns that this version writes" },
+		{ "run,encoding\n", "not the columns" },
 		{ POSITION_HEAD "r,rope,none\n", "3 fields where there are 19" },
 		{ POSITION_HEAD "r,rope,none,1,recall,recall,x,1,64,64,1,3,0,8,5,9,0,0.5,by "
 				"hand\n", "its seed is 'x'" },
-		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n", "cannot be" },
-		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n", "cannot be" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n", "its positions is '0'" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n", "its accuracy is" },
 	};
 	one_run();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -655,6 +656,45 @@ static void test_run(void **state)
 	free(run);
 }
 
+/* Of a run that was measured by another protocol than `all` its rows are found, and others are counted. */
+static void test_run_of_a_protocol(void **state)
+{
+	(void)state;
+	struct subject s;
+	struct text_builder protocol = { 0 };
+	build("seed = 1\nscaling = none\nmultiples = 1, 4\nsequences = 3\nprotocol = last\nreferences = off\n");
+	char *run = make_run(0, "finished", "a");
+	const struct cell *c = &grid.cell[0];
+	struct row rows[2];
+	text_add(&protocol, "recall; stream report; protocol ");
+	protocol_name(&c->config.eval.protocol, &protocol);
+	text_add(&protocol, "; and so on");
+	for (int i = 0; i < 2; i++) {
+		rows[i] = new_row(c, 0, i, "recall", 2 + i, 0.5);
+		rows[i].protocol = protocol.data;
+	}
+	char *csv = run_folder_csv(run, &c->config.eval, "none", false);
+	assert_ok(rows_write(csv, rows, 2));
+	assert_ok(subject_open(run, &s));
+	assert_close(results_summary(&s.results, 0, 0, 4, "recall").perplexity, 3, 1e-12);
+	assert_int_equal(s.others, 0);
+	subject_close(&s);
+	for (int i = 0; i < 2; i++)
+		rows[i].protocol = "recall; stream report; all";
+	struct eval_options all = c->config.eval;
+	all.protocol = method_default(protocol_at(PROTOCOL_ALL));
+	free(csv);
+	csv = run_folder_csv(run, &all, "none", false);
+	assert_ok(rows_write(csv, rows, 1));
+	assert_ok(subject_open(run, &s));
+	assert_close(results_summary(&s.results, 0, 0, 4, "recall").perplexity, 3, 1e-12);
+	assert_int_equal(s.others, 1);
+	subject_close(&s);
+	text_builder_free(&protocol);
+	free(csv);
+	free(run);
+}
+
 #define PLOT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define PATH_TEST(name) cmocka_unit_test_setup_teardown(name, path_set_up, path_tear_down)
 
@@ -682,6 +722,7 @@ int main(void)
 		cmocka_unit_test(test_pick),
 		cmocka_unit_test(test_documented),
 		PLOT_TEST(test_run),
+		PLOT_TEST(test_run_of_a_protocol),
 	};
 	return cmocka_run_group_tests_name("runs plot", tests, NULL, NULL);
 }

@@ -148,7 +148,18 @@ static void test_copy_like_scaling(void **state)
 	close_preset(&other, &recall);
 }
 
-static void check_listed(const char *document, const char *name)
+/* "| 13 min |", or "| seconds |" below one, ends the row of README.md. */
+static void check_minutes(const char *row, const char *name, double minutes)
+{
+	char cell[40];
+	size_t length = strcspn(row, "\n");
+	snprintf(cell, sizeof cell, minutes < 1 ? "| seconds |" : "| %g min |", minutes);
+	if (length < strlen(cell) || strncmp(row + length - strlen(cell), cell, strlen(cell)) != 0)
+		fail_msg("README.md: %s does not take %s", name, cell);
+}
+
+/* The last column is held to `minutes` if they are above 0. */
+static void check_listed(const char *document, const char *name, double minutes)
 {
 	struct text_builder cell = { 0 };
 	char *text;
@@ -159,6 +170,8 @@ static void check_listed(const char *document, const char *name)
 	for (const char *row = text; (row = strstr(row, "\n| `")) && !listed; row++) {
 		const char *found = strstr(row, cell.data);
 		listed = found && found < strchr(row + 1, '\n');
+		if (listed && minutes > 0)
+			check_minutes(row + 1, name, minutes);
 	}
 	if (!listed)
 		fail_msg("%s has no row of the preset %s", document, name);
@@ -175,8 +188,8 @@ static void test_what_presets_say(void **state)
 		struct study s;
 		struct grid g;
 		open_preset(name, &s, &g);
-		check_listed("README.md", name);
-		check_listed("runs/README.md", name);
+		check_listed("README.md", name, s.minutes);
+		check_listed("runs/README.md", name, 0);
 		if (!(s.minutes > 0))
 			fail_msg("%s does not say its minutes", name);
 		int seeds = 0;

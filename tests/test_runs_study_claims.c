@@ -130,6 +130,11 @@ static void test_refusals(void **state)
 	refuse("[published a]\n" PUBLISHED "ours = ntk\n", "f:1: ours: no multiples", NULL);
 	refuse("[published a]\nours = ntk\n", "f:2: ours: no row before it", NULL);
 	refuse("[published a]\nwhat = w\n", "f:1: [published a]: no source", NULL);
+	refuse("[encoding=rope]\nminutes = 3\n", "f:2: minutes: is of the whole study", "before the first section");
+	refuse("[published a]\n" PUBLISHED "row = r: 1, <>2\n", "f:6: row: '<>2' is not a number", NULL);
+	refuse("[published a]\ncolumns = a,, b\n", "f:2: columns: 'a,, b': one is empty", NULL);
+	refuse("[expect a]\n" EXPECT "least = 200\n", "f:1: [expect a]: no accuracy is in the band", "0 to 100 %");
+	refuse("[expect a]\n" EXPECT "most = -1\n", "f:1: [expect a]: no accuracy is in the band", NULL);
 	refuse("[stability]\ngroup = recall\n", "f:1: [stability]: no axis", NULL);
 }
 
@@ -192,6 +197,11 @@ static void test_claims_of_no_row(void **state)
 		   "f:6: worse: nonne: no row", "Did you mean none?");
 	refuse_row(TWO "[published a]\nmultiples = 1, 4\n" PUBLISHED "ours = nkt\n", "f:9: ours: nkt: no row",
 		   "Did you mean ntk?");
+	refuse_row(TWO "[order a]\nclaim = c\nbetter = ntk\nworse = rope, ntk\nmultiple = 4\nmeasure = nll\n",
+		   "f:6: worse: rope, ntk: the same row as better", "two rows");
+	refuse_row(TWO "[published a]\n" PUBLISHED "group = recal\n", "f:8: group: recal: the task recall has none", NULL);
+	refuse_row(TWO "width = 32, 64\n[stability]\naxis = width\ngroup = recal\n",
+		   "f:6: group: recal: the task recall has none", "It has: recall, near,");
 	refuse_row(TWO "seed = 1, 2\n[stability]\naxis = seed\n", "f:5: axis: seed: the rows do not show it", NULL);
 	refuse_row(TWO "width = 32, 64\n[stability]\naxis = widths\n", "f:5: axis: widths: the study has no axis of it",
 		   "Did you mean width?");

@@ -58,6 +58,20 @@ static void test_cells(void **state)
 	study_free(&s);
 }
 
+/* A model that does not take the length is left out, as one that does not take the scaling is. */
+static void test_cells_that_can(void **state)
+{
+	(void)state;
+	struct study s;
+	struct grid g;
+	build("encoding = rope, learned, learned(overflow=clamp)\nfinetune = none\n", &s, &g);
+	assert_int_equal(arrlen(g.cell), 3 + 2);
+	assert_string_equal(g.cell[3].label, "rope, fine-tuned at 256");
+	assert_string_equal(g.cell[4].label, "learned(overflow=clamp), fine-tuned at 256");
+	grid_free(&g);
+	study_free(&s);
+}
+
 /* Another base is another model, though all else is alike. */
 static void test_identity(void **state)
 {
@@ -87,6 +101,8 @@ static void test_refused(void **state)
 	(void)state;
 	refuse("finetune = warp\n", "f:1: finetune");
 	refuse("encoding = alibi\nfinetune = yarn\n", "f:2: finetune: yarn");
+	refuse("encoding = learned\nfinetune = none\n", "f:2: finetune: none: length 256: the learned table has 64");
+	refuse("finetune = none\npositions = offset\npositions_most = 128\n", "f:1: finetune: none: positions: a sequence");
 	refuse("finetune = none\nfinetune_length = 63\n", "f:2: finetune_length: 63 is less than the 64");
 }
 
@@ -133,15 +149,40 @@ static void test_base_gone(void **state)
 	shell("cmp gone/seed-7-tuned-80-none*/record.json none.json");
 }
 
+static void answers(const char *line, int code, const char *err, const char *out)
+{
+	struct program_run r = program_run(line);
+	if (r.code != code || !strstr(r.err, err) || !strstr(r.out, out))
+		fail_msg("%s: exit %d, %d expected; stderr:\n%s\nstdout:\n%s", line, r.code, code, r.err, r.out);
+	program_run_free(&r);
+}
+
+/* What was to be made of a model that diverged is no work: not tried, not estimated, not "not computed yet". */
+static void test_base_diverged(void **state)
+{
+	(void)state;
+	static const char gone[] = "3 of 6 models diverged or failed";
+	shell("(sed s/7,// tune.study; echo variant = default, hot; echo '[variant=hot]'; echo lr = 1000; echo clip = 1e9;"
+	      "echo weight_decay = 100) >hot.study");
+	answers("study hot.study --out=hot --pictures=off --threads=1", 1, gone, "(2 models) is shown as diverged too");
+	shell("test $(ls -d hot/*-tuned-* | wc -l) = 2");
+	answers("study hot.study --out=hot --dry-run", 0, "", "; 0 to train, 0 to evaluate, 3 finished, 3 diverged");
+	answers("study hot.study --out=hot --pictures=off --threads=2 --jobs=2", 1, gone, "");
+	answers("study hot.study --out=hot --pictures=off --force --threads=2 --jobs=2", 1, gone, "");
+	answers("merge hot --out=merged", 0, "", "3 of 6 models complete, 3 diverged");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cells),
+		cmocka_unit_test(test_cells_that_can),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test_setup_teardown(test_as_the_command, start, program_teardown),
 		cmocka_unit_test_setup_teardown(test_tables, start, program_teardown),
 		cmocka_unit_test_setup_teardown(test_base_gone, start, program_teardown),
+		cmocka_unit_test_setup_teardown(test_base_diverged, start, program_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

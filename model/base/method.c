@@ -385,3 +385,17 @@ struct err method_parse(const char *what, family_at family, const char *text, st
 		return err_usage("Name one.", "%s: %s takes no part after a +", what, part[0].entry->name);
 	return err_at(part[0].entry->joins(out), "%s", what);
 }
+
+bool method_means(const struct method *m, family_at family, const char *text)
+{
+	struct text_builder one = { 0 }, other = { 0 };
+	struct method meant;
+	if (method_parse("", family, text, &meant).code)
+		return false;
+	method_identity(m, &one);
+	method_identity(&meant, &other);
+	bool same = !strcmp(one.data, other.data);
+	text_builder_free(&one);
+	text_builder_free(&other);
+	return same;
+}

@@ -107,6 +107,10 @@ void method_as_trained(struct method *m);
 /* NAME(a=1,...) with every option, in the order of the table: its identity. Appends. */
 void method_identity(const struct method *m, struct text_builder *b);
 
+/* Is it the method that the text names, however the options are written there: in another order, or a default among
+ * them? */
+bool method_means(const struct method *m, family_at family, const char *text);
+
 /* Building blocks for the X-macro lists. A folder's options.def holds rows
  *   SWITCH(name, initial, results, help)
  *   INTEGER(name, initial, least, most, unit, results, help)

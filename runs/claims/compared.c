@@ -221,7 +221,8 @@ void finding_join(struct finding *whole, const struct finding *part)
 	static const int rank[CLAIM_VERDICTS] = { [CLAIM_HOLDS] = 0, [CLAIM_UNTESTABLE] = 1, [CLAIM_UNMEASURED] = 2,
 						  [CLAIM_FAILS] = 3 };
 	const char *measured = whole->measured;
-	if (!measured || rank[part->verdict] > rank[whole->verdict])
+	bool first = !measured && !whole->reason; /* what has been joined has numbers or says why not */
+	if (first || rank[part->verdict] > rank[whole->verdict])
 		*whole = *part;
 	whole->measured = measured;
 	if (part->measured)

@@ -2,6 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/arguments.h"
 #include "runs/options.h"
 #include "runs/preset.h"
 
@@ -59,8 +60,12 @@ const char *claim_study_command(const struct claim_sources *from, const char *st
 {
 	struct text_builder b = { 0 };
 	text_add(&b, "ropewalk study %s", study);
-	if (strcmp(from->folder, FOLDER) != 0)
-		text_add(&b, " --out=%s/%s", from->folder, study);
+	if (strcmp(from->folder, FOLDER) != 0) {
+		char *path = io_join(from->folder, study);
+		text_add(&b, " --out=");
+		shell_quote(path, &b);
+		free(path);
+	}
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;
@@ -82,8 +87,10 @@ const char *claim_command(const struct claim *c, const struct claim_sources *fro
 	if (c->study)
 		text_add(&b, "%s && ", claim_study_command(from, c->study));
 	text_add(&b, "ropewalk claims %s", c->id);
-	if (c->study && strcmp(from->folder, FOLDER) != 0)
-		text_add(&b, " --studies=%s", from->folder);
+	if (c->study && strcmp(from->folder, FOLDER) != 0) {
+		text_add(&b, " --studies=");
+		shell_quote(from->folder, &b);
+	}
 	const char *kept = text_keep(b.data);
 	text_builder_free(&b);
 	return kept;

@@ -38,7 +38,7 @@ static struct err show(const struct results *r, const bool *wanted)
 			terminal_print(&chart);
 		else if (!e.code)
 			fprintf(stderr, "%s: %s\n", picture_at(i)->name,
-				chart.absent ? chart.absent : "has no form in characters");
+				arrlen(chart.panel) ? "has no form in characters" : chart.absent);
 		chart_free(&chart);
 		if (e.code || there)
 			return e;
@@ -75,6 +75,8 @@ static struct err run(struct invocation *in)
 	TRY(pictures_pick(own->picture, wanted));
 	TRY(subject_open(in->word[0], &s));
 	stop_catch();
+	if (s.others)
+		fprintf(stderr, "%s\n", subject_others(&s));
 	char *within = io_join(in->word[0], "pictures");
 	struct err e = own->terminal ? show(&s.results, wanted)
 				     : write(&s.results, *own->out ? own->out : within, wanted,

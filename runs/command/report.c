@@ -35,6 +35,8 @@ static struct err run(struct invocation *in)
 	const char *out = ((const struct report_own *)in->config.own)->out;
 	TRY(subject_open(in->word[0], &s));
 	stop_catch();
+	if (s.others)
+		fprintf(stderr, "%s\n", subject_others(&s));
 	char *beside = io_join(in->word[0], "report.html");
 	const char *path = *out ? out : beside;
 	struct err e = write(&s, path);

@@ -1,7 +1,9 @@
 #include "runs/plot/subject.h"
 
+#include "eval/protocol.h"
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/plot/chart.h"
 #include "runs/run/run_folder.h"
 #include "runs/show/once.h"
 #include "runs/show/tuned.h"
@@ -30,7 +32,8 @@ static struct err read_rows(const char *folder, struct row **rows)
 
 static bool same_evaluation(const struct row *a, const struct row *b)
 {
-	return a->eval_seed == b->eval_seed && a->sequences == b->sequences && row_kv(a) == row_kv(b);
+	return a->eval_seed == b->eval_seed && a->sequences == b->sequences && row_kv(a) == row_kv(b) &&
+	       !strcmp(row_protocol(a), row_protocol(b));
 }
 
 /* A row of the evaluation that most rows are of; NULL if there is none. */
@@ -48,6 +51,19 @@ static const struct row *commonest(const struct row *rows)
 		}
 	}
 	return found;
+}
+
+/* How many evaluations there are beside that of a row. */
+static int count_others(const struct row *rows, const struct row *like)
+{
+	int count = 0;
+	for (int i = 0; i < arrlen(rows); i++) {
+		bool first = !same_evaluation(&rows[i], like);
+		for (int j = 0; j < i && first; j++)
+			first = !same_evaluation(&rows[i], &rows[j]);
+		count += first;
+	}
+	return count;
 }
 
 static struct err add_scalings(const struct row *rows, const struct row *like, struct cell *cell)
@@ -89,20 +105,23 @@ static void add_lengths(const struct row *rows, const struct row *like, struct c
 }
 
 /* What it was evaluated under, from its rows. */
-static struct err set_evaluation(const char *folder, const struct row *rows, struct cell *cell)
+static struct err set_evaluation(const char *folder, const struct row *rows, struct cell *cell, int *others)
 {
 	const struct row *like = commonest(rows);
 	if (!like)
 		return err_usage("`ropewalk eval` measures it.", "%s: this run has not been evaluated", folder);
+	*others = count_others(rows, like);
 	cell->config.eval.eval_seed = like->eval_seed;
 	cell->config.eval.sequences = like->sequences;
 	cell->config.eval.stream = row_stream(like);
 	cell->config.eval.kv = row_kv(like);
+	if (*row_protocol(like))
+		TRY(method_parse("protocol", protocol_at, row_protocol(like), &cell->config.eval.protocol));
 	add_lengths(rows, like, cell);
 	return add_scalings(rows, like, cell);
 }
 
-static struct err make_cell(const char *folder, struct cell *cell)
+static struct err make_cell(const char *folder, struct cell *cell, int *others)
 {
 	struct row *rows = NULL;
 	config_init(&cell->config, &study_scope, NULL);
@@ -113,7 +132,7 @@ static struct err make_cell(const char *folder, struct cell *cell)
 	cell->label = cell->axes = "";
 	struct err e = read_rows(folder, &rows);
 	if (!e.code)
-		e = set_evaluation(folder, rows, cell);
+		e = set_evaluation(folder, rows, cell, others);
 	arrfree(rows);
 	return e;
 }
@@ -127,16 +146,9 @@ static struct err read_results(const char *folder, struct subject *s)
 	s->results = (struct results){ .study = &s->study, .grid = &s->grid, .folder = c.folder };
 	c.status = !strcmp(status, "finished") ? CELL_FINISHED :
 		   !strcmp(status, "diverged") ? CELL_DIVERGED : CELL_UNFINISHED;
-	c.row = calloc((size_t)cell->scalings, sizeof *c.row);
-	c.sequence = calloc((size_t)cell->scalings, sizeof *c.sequence);
 	s->results.late = calloc(1, sizeof *s->results.late);
-	BUG_IF(!c.row || !c.sequence || !s->results.late, "no memory for %d pointers", cell->scalings);
-	struct err e = run_record_read(folder, &c.record);
-	for (int i = 0; i < cell->scalings && !e.code; i++) {
-		char *path = cell_csv(cell, folder, i);
-		e = rows_read(path, &c.row[i]);
-		free(path);
-	}
+	BUG_IF(!s->results.late, "no memory for an error");
+	struct err e = cell_results_read(cell, true, &c);
 	arrput(s->results.cell, c);
 	return e;
 }
@@ -144,7 +156,7 @@ static struct err read_results(const char *folder, struct subject *s)
 static struct err open_run(const char *folder, struct subject *s)
 {
 	struct cell cell = { 0 };
-	struct err e = make_cell(folder, &cell);
+	struct err e = make_cell(folder, &cell, &s->others);
 	s->run = true;
 	arrput(s->grid.cell, cell);
 	s->grid.groups = 1;
@@ -176,4 +188,13 @@ void subject_close(struct subject *s)
 	grid_free(&s->grid);
 	study_free(&s->study);
 	*s = (struct subject){ 0 };
+}
+
+const char *subject_others(const struct subject *s)
+{
+	if (!s->others)
+		return "";
+	return chart_text("%s: %d other evaluation%s of this run (other sequences, protocol or cache) %s left out",
+			  run_folder_name(s->folder), s->others, s->others > 1 ? "s" : "",
+			  s->others > 1 ? "are" : "is");
 }

@@ -138,6 +138,8 @@ static void add_note(const struct page *p, const char *note)
 static struct err add_notes(const struct page *p)
 {
 	struct text_builder notes = { 0 };
+	if (p->subject->others)
+		html_element(p->b, "p", subject_others(p->subject));
 	notes_text(p->results, &notes);
 	for (const char *at = notes.data ? notes.data : ""; *at;) {
 		struct text_builder note = { 0 };

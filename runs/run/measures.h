@@ -5,7 +5,7 @@
 
 /* Rows of what explains a perplexity, in files beside eval-METHOD.csv, sorted by length:
  *
- *	by_position-METHOD.csv	a row per length, group and bin of positions (eval/by_position.h) that has a scored token
+ *	by_position-METHOD.csv	a row per length, group and bin (eval/by_position.h) that has a scored token
  *	recall_grid-METHOD.csv	a row per length, distance and position_seen (eval/recall_grid.h), likewise
  *	calibration-METHOD.csv	a row per length and group (eval/calibration.h)
  *

@@ -1,6 +1,7 @@
 #include "runs/run/rows.h"
 
 #include "model/base/stb.h"
+#include "runs/options.h"
 #include "runs/run/columns.h"
 
 #include <math.h>
@@ -65,15 +66,34 @@ int64_t row_kv(const struct row *row)
 	return found;
 }
 
+/* Where the protocol's name is, and how long; of `all` there is none. */
+static const char *protocol_name_in(const struct row *row, size_t *length)
+{
+	static const char before[] = "; protocol ";
+	const char *at = strstr(row->protocol, before);
+	at = at ? at + strlen(before) : "";
+	*length = strcspn(at, ";");
+	return at;
+}
+
+const char *row_protocol(const struct row *row)
+{
+	size_t length;
+	const char *at = protocol_name_in(row, &length);
+	struct text_builder b = { 0 };
+	text_add(&b, "%.*s", (int)length, at);
+	const char *name = text_keep(b.data ? b.data : "");
+	text_builder_free(&b);
+	return name;
+}
+
 bool row_protocol_is(const struct row *row, const struct method *protocol)
 {
+	size_t length;
+	const char *at = protocol_name_in(row, &length);
 	struct text_builder b = { 0 };
-	text_add(&b, "; protocol ");
-	size_t prefix = b.size;
 	protocol_name(protocol, &b);
-	bool all = b.size == prefix;
-	text_add(&b, ";");
-	bool same = all ? !strstr(row->protocol, "; protocol ") : strstr(row->protocol, b.data) != NULL;
+	bool same = length == b.size && (!length || !memcmp(at, b.data, length));
 	text_builder_free(&b);
 	return same;
 }

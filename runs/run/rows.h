@@ -30,6 +30,8 @@ int64_t row_stream(const struct row *row);
 int64_t row_kv(const struct row *row);
 /* Was it measured by this protocol (settled; NULL: all)? */
 bool row_protocol_is(const struct row *row, const struct method *protocol);
+/* Its protocol with all options, "" for `all`: kept. */
+const char *row_protocol(const struct row *row);
 
 /* The first column whose number cannot be, NULL if there is none; perplexity apart, which must be that of the nll. */
 const char *row_impossible(const struct row *row);

@@ -18,7 +18,8 @@
 
 /* The record is not among them: it is replaced first, so that a run that is being cleared is never "finished". */
 static const char *const run_files[] = { RUN_MODEL, RUN_CONFIG, RUN_COMMAND, RUN_LOG, RUN_TIMING, "eval-*.csv",
-					 "tune-*.csv", "by_position-*.csv", "recall_grid-*.csv", "calibration-*.csv", RUN_CHECKPOINTS, RUN_BROKEN_ONES };
+					 "tune-*.csv", "by_position-*.csv", "recall_grid-*.csv",
+					 "calibration-*.csv", RUN_CHECKPOINTS, RUN_BROKEN_ONES };
 #define RUN_FILES ((int)(sizeof run_files / sizeof run_files[0]))
 
 static bool ours(const char *name)

@@ -18,21 +18,6 @@ static bool labelled(const struct results *r, int cells, int scaling, const char
 	return same;
 }
 
-/* Is the scaling meant, however its options were written: in another order, or a default among them? */
-static bool means_scaling(const struct method *scaling, const char *text)
-{
-	struct text_builder one = { 0 }, other = { 0 };
-	struct method meant;
-	if (method_parse("scaling", scaling_at, text, &meant).code)
-		return false;
-	method_identity(scaling, &one);
-	method_identity(&meant, &other);
-	bool same = !strcmp(one.data, other.data);
-	text_builder_free(&one);
-	text_builder_free(&other);
-	return same;
-}
-
 /* A row's label as copied from a table, without the mark of its section, " [2]". Kept. */
 static const char *without_section(const char *label)
 {
@@ -51,7 +36,7 @@ bool table_opponent(const struct results *r, const struct contender *row, const 
 	against = without_section(against);
 	const struct cell *own = &r->grid->cell[results_first(r, row->cells)];
 	for (int i = 0; i < own->scalings; i++)
-		if (means_scaling(&own->scaling[i], against)) {
+		if (method_means(&own->scaling[i], scaling_at, against)) {
 			*out = (struct contender){ row->cells, i, i >= own->scalings - own->references };
 			return true;
 		}

@@ -46,8 +46,8 @@ void growth_sheet(const struct results *r, const char *group, struct sheet *out)
 {
 	struct text_builder title = { 0 };
 	struct contender *who = contenders(r);
-	text_add(&title, "%s: NLL less that at 1x, nats a token, +- its standard error over documents\nthe same tokens of "
-			 "the same documents at every length, seen with more before them; below 0 is better", group);
+	text_add(&title, "%s: NLL less that at 1x, nats a token, +- its standard error over documents\nthe same tokens "
+			 "of the same documents at every length, seen with more before them; below 0 is better", group);
 	*out = (struct sheet){ .title = text_keep(title.data) };
 	text_builder_free(&title);
 	table_columns(r, out);

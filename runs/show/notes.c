@@ -3,6 +3,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
+#include "runs/arguments.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_train.h"
@@ -54,14 +55,19 @@ static void floor_line(const struct results *r, int cells, bool warnings, struct
 static void diverged_line(const struct results *r, struct text_builder *b)
 {
 	struct text_builder p = { 0 };
-	int count = 0;
-	for (int i = 0; i < arrlen(r->cell); i++)
-		if (r->cell[i].status == CELL_DIVERGED)
+	int count = 0, lost = 0;
+	for (int i = 0; i < arrlen(r->cell); i++) {
+		bool diverged = r->cell[i].status == CELL_DIVERGED;
+		lost += diverged && !r->cell[i].record;
+		if (diverged && r->cell[i].record)
 			text_add(&p, "%s%s", count++ ? ", " : "warning: diverged in training: ",
 				 run_folder_name(r->cell[i].folder));
+	}
 	if (!count)
 		return;
 	text_add(&p, " (%d of %d models); means are over the other seeds.", count, (int)arrlen(r->cell));
+	if (lost)
+		text_add(&p, " What was to be fine-tuned from them (%d models) is shown as diverged too.", lost);
 	flush(&p, b);
 }
 
@@ -136,7 +142,7 @@ static bool is_cell(const struct results *r, const char *path)
 /* Finished models in the folder that the study does not ask for: its `study` was narrowed, or cut off. */
 static void strangers_warning(const struct results *r, struct text_builder *b)
 {
-	struct text_builder p = { 0 };
+	struct text_builder p = { 0 }, folder = { 0 };
 	char **name = NULL;
 	int count = 0, names = 0;
 	/* A folder that cannot be listed has shown its models all the same. */
@@ -148,10 +154,12 @@ static void strangers_warning(const struct results *r, struct text_builder *b)
 		free(path);
 	}
 	io_names_free(name, names);
+	shell_quote(r->folder, &folder);
 	text_add(&p, "warning: %d finished models in %s are not of this study: it asks for less than it did, or its file "
-		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, r->folder);
+		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, folder.data);
 	if (count)
 		flush(&p, b);
+	text_builder_free(&folder);
 	text_builder_free(&p);
 }
 
@@ -429,11 +437,13 @@ static void cost_line(const struct results *r, struct text_builder *b)
 /* Where to go from here. */
 static void more_line(const struct results *r, struct text_builder *b)
 {
-	struct text_builder p = { 0 };
+	struct text_builder p = { 0 }, folder = { 0 };
+	shell_quote(r->folder, &folder);
 	text_add(&p, "more: `ropewalk table %s --against=ROW` compares in pairs, `--format=json` has every number; `ropewalk "
 		     "decompose %s` divides a failure into position and crowding, `ropewalk inspect` shows a method's "
-		     "numbers.", r->folder, r->folder);
+		     "numbers.", folder.data, folder.data);
 	flush(&p, b);
+	text_builder_free(&folder);
 }
 
 void notes_text(const struct results *r, struct text_builder *b)

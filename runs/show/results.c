@@ -23,23 +23,31 @@ static struct err read_scaling(const struct cell *c, int scaling, struct cell_re
 	return e;
 }
 
+struct err cell_results_read(const struct cell *c, bool read, struct cell_results *out)
+{
+	out->row = calloc((size_t)c->scalings, sizeof *out->row);
+	out->sequence = calloc((size_t)c->scalings, sizeof *out->sequence);
+	out->calibration = calloc((size_t)c->scalings, sizeof *out->calibration);
+	BUG_IF(!out->row || !out->sequence || !out->calibration, "no memory for %d pointers", c->scalings);
+	struct err e = read ? run_record_read(out->folder, &out->record) : OK;
+	for (int i = 0; read && i < c->scalings && !e.code; i++)
+		e = read_scaling(c, i, out);
+	return e;
+}
+
 static struct err read_cell(const char *folder, const struct cell *c, struct cell_results *out)
 {
 	char *path;
 	TRY(study_folder_find(folder, c, &path, &out->status));
 	out->folder = text_keep(path);
 	free(path);
-	out->row = calloc((size_t)c->scalings, sizeof *out->row);
-	out->sequence = calloc((size_t)c->scalings, sizeof *out->sequence);
-	out->calibration = calloc((size_t)c->scalings, sizeof *out->calibration);
-	BUG_IF(!out->row || !out->sequence || !out->calibration, "no memory for %d pointers", c->scalings);
-	if (out->status < CELL_FINISHED)
-		return OK;
-	TRY(run_record_read(out->folder, &out->record));
-	struct err e = OK;
-	for (int i = 0; i < c->scalings && !e.code; i++)
-		e = read_scaling(c, i, out);
-	return e;
+	return cell_results_read(c, out->status >= CELL_FINISHED, out);
+}
+
+/* There will be nothing to go on from: as if it had diverged itself. */
+static bool lost_its_base(const struct results *r, const struct cell *c, const struct cell_results *own)
+{
+	return c->tuned && own->status < CELL_FINISHED && r->cell[c->base].status == CELL_DIVERGED;
 }
 
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out)
@@ -50,6 +58,8 @@ struct err results_read(const char *folder, const struct study *s, const struct 
 	for (int i = 0; i < arrlen(g->cell); i++) {
 		struct cell_results cell = { 0 };
 		struct err e = read_cell(folder, &g->cell[i], &cell);
+		if (!e.code && lost_its_base(out, &g->cell[i], &cell))
+			cell.status = CELL_DIVERGED;
 		arrput(out->cell, cell);
 		if (e.code) {
 			results_free(out);

@@ -8,7 +8,7 @@
 /* A study's numbers read back from its runs' folders, and summarised over seeds. */
 
 struct cell_results {
-	enum cell_status status;
+	enum cell_status status; /* of one to be fine-tuned also CELL_DIVERGED where its base did: there is no record then */
 	const char *folder;  /* kept */
 	struct row **row;    /* [scalings] stb_ds arrays: every row of that scaling's file */
 	struct measure_row **calibration; /* [scalings] stb_ds arrays, if the cell asks for it */
@@ -30,6 +30,9 @@ struct results {
 /* Reads what there is; what is not there yet is no error, a damaged file is. results_free takes a zeroed struct too. */
 struct err results_read(const char *folder, const struct study *s, const struct grid *g, struct results *out);
 void results_free(struct results *r);
+/* One cell's, of the folder and status that are in it already: empty, or read from the folder. results_free frees it,
+ * also after an error. */
+struct err cell_results_read(const struct cell *c, bool read, struct cell_results *out);
 
 /* Does the cell's task have this group of tokens? */
 bool results_has_group(const struct cell *c, const char *group);

@@ -76,9 +76,9 @@ bool usable_sheet(const struct results *r, struct sheet *out)
 		return false;
 	struct contender *who = contenders(r);
 	const char **group = table_groups(r);
-	*out = (struct sheet){ .title = "usable length: the largest multiple up to which perplexity stays within 10 % of "
-					"1x / accuracy above 90 %\nover the seeds' geometric mean and mean; >=: it holds at "
-					"the greatest multiple measured" };
+	*out = (struct sheet){ .title = "usable length: the largest multiple up to which perplexity stays within "
+					"10 % of 1x / accuracy above 90 %\nover the seeds' geometric mean and mean; >=: it "
+					"holds at the greatest multiple measured" };
 	for (int i = 0; i < arrlen(group); i++)
 		arrput(out->column, group[i]);
 	for (int i = 0; i < arrlen(who); i++) {

@@ -153,7 +153,7 @@ static void add_verdict(const struct results *r, const struct study_claim *c, st
 	struct sheet_cell *cell = &row->cell[0];
 	char ties[24] = "";
 	if (v.ties)
-		snprintf(ties, sizeof ties, ", %d ties", v.ties);
+		snprintf(ties, sizeof ties, ", %d tie%s", v.ties, v.ties == 1 ? "" : "s");
 	snprintf(cell->line[0], SHEET_TEXT, "%s", verdict_word(v.verdict));
 	if (v.pairs)
 		snprintf(sheet_line(cell), SHEET_TEXT, "%d of %d wins%s, p = %.3g", v.wins, v.wins + v.losses, ties,

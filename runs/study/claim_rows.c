@@ -56,21 +56,6 @@ static const char *of_default(const char *label)
 	return shown && !strcmp(value, STUDY_DEFAULT) ? rest : NULL;
 }
 
-/* Is the scaling meant, however its options were written? */
-static bool means_scaling(const struct method *scaling, const char *text)
-{
-	struct text_builder one = { 0 }, other = { 0 };
-	struct method meant;
-	if (method_parse("scaling", scaling_at, text, &meant).code)
-		return false;
-	method_identity(scaling, &one);
-	method_identity(&meant, &other);
-	bool same = !strcmp(one.data, other.data);
-	text_builder_free(&one);
-	text_builder_free(&other);
-	return same;
-}
-
 /* "LABEL, SCALING" */
 static bool means_both(const struct cell *c, int scaling, const char *label, const char *text)
 {
@@ -81,7 +66,7 @@ static bool means_both(const struct cell *c, int scaling, const char *label, con
 	for (int i = 0; i + 1 < count; i++)
 		text_add(&before, "%s%s", i ? ", " : "", piece[i]);
 	bool same = count > 1 && study_same_value(before.data, label) &&
-		    means_scaling(&c->scaling[scaling], piece[count - 1]);
+		    method_means(&c->scaling[scaling], scaling_at, piece[count - 1]);
 	text_builder_free(&before);
 	text_list_free(piece);
 	return same;
@@ -94,7 +79,7 @@ static bool means(const struct cell *c, int scaling, const char *text)
 		if (label[i] && ((scaling == 0 && *label[i] && study_same_value(label[i], text)) ||
 				 means_both(c, scaling, label[i], text)))
 			return true;
-	return means_scaling(&c->scaling[scaling], text);
+	return method_means(&c->scaling[scaling], scaling_at, text);
 }
 
 /* Labels of all rows, or of those that a text means. */
@@ -321,20 +306,34 @@ static struct err check_row(const struct study_claim *c, const struct grid *g, c
 	return c->kind == CLAIM_PUBLISHED ? OK : err_at(check_multiple(c, cell), "%s", place_of_line(c, "multiple"));
 }
 
+/* A row is neither better nor worse than itself. */
+static struct err check_order(const struct study_claim *c, const struct grid *g)
+{
+	struct grid_row better, worse;
+	TRY(claim_row(g, c->row[0], &better));
+	TRY(claim_row(g, c->row[1], &worse));
+	if (better.cells == worse.cells && better.scaling == worse.scaling)
+		return err_usage("Name two rows.", "worse: %.200s: the same row as better", c->row[1]);
+	return OK;
+}
+
 static struct err check(const struct study_claim *c, const struct study *s, const struct grid *g)
 {
 	switch (c->kind) {
 	case CLAIM_EXPECT:
 		return check_row(c, g, "row", c->row[0], NULL);
 	case CLAIM_PUBLISHED:
+		TRY(err_at(check_group(c, g->cell), "%s", place_of_line(c, "group")));
 		for (int i = 0; i < arrlen(c->published); i++)
 			if (c->published[i].ours)
 				TRY(check_row(c, g, "ours", c->published[i].ours, c->published[i].from));
 		return OK;
 	case CLAIM_ORDER:
 		TRY(check_row(c, g, "better", c->row[0], NULL));
-		return check_row(c, g, "worse", c->row[1], NULL);
+		TRY(check_row(c, g, "worse", c->row[1], NULL));
+		return err_at(check_order(c, g), "%s", place_of_line(c, "worse"));
 	case CLAIM_STABILITY:
+		TRY(err_at(check_group(c, g->cell), "%s", place_of_line(c, "group")));
 		return err_at(check_stability(c, s, g), "%s", place_of_line(c, "axis"));
 	case CLAIM_KINDS:
 		break;

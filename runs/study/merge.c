@@ -2,6 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/arguments.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/stop.h"
@@ -122,19 +123,35 @@ static void print_missing(const struct plan *plan)
 	}
 }
 
+static void print_commands(const char *out, bool missing)
+{
+	struct text_builder folder = { 0 }, file = { 0 };
+	char *path = io_join(out, STUDY_FILE);
+	shell_quote(out, &folder);
+	shell_quote(path, &file);
+	if (missing)
+		printf("  `ropewalk study %s --out=%s` computes what is missing\n", file.data, folder.data);
+	printf("  `ropewalk table %s` prints the tables\n", folder.data);
+	text_builder_free(&folder);
+	text_builder_free(&file);
+	free(path);
+}
+
 static struct err print_state(const struct source *s, const char *out, int folders)
 {
 	struct study_job job = { .folder = out, .study = &s->study, .grid = &s->grid };
 	struct plan plan = { .job = &job };
 	struct err e = plan_make(&plan);
 	if (!e.code) {
-		int finished = plan_totals(&plan).finished, all = (int)arrlen(plan.cell);
-		printf("study %s: %d folder%s merged; %d of %d models complete\n", out, folders,
-		       folders > 1 ? "s" : "", finished, all);
+		struct totals t = plan_totals(&plan);
+		int all = (int)arrlen(plan.cell);
+		printf("study %s: %d folder%s merged; %d of %d models complete", out, folders, folders > 1 ? "s" : "",
+		       t.finished, all);
+		if (t.diverged)
+			printf(", %d diverged", t.diverged);
+		printf("\n");
 		print_missing(&plan);
-		if (finished < all)
-			printf("  `ropewalk study %s/" STUDY_FILE " --out=%s` computes what is missing\n", out, out);
-		printf("  `ropewalk table %s` prints the tables\n", out);
+		print_commands(out, t.finished + t.diverged < all);
 	}
 	plan_free(&plan);
 	return e;

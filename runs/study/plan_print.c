@@ -15,7 +15,10 @@ static void print_head(const struct plan *plan, const struct totals *t, FILE *to
 	fprintf(to, "study %s: models: %d", plan->job->folder, t->models);
 	if (shard->count)
 		fprintf(to, " of %d (shard %d of %d)", (int)arrlen(plan->cell), shard->index, shard->count);
-	fprintf(to, "; %d to train, %d to evaluate, %d finished\n", t->training, t->evaluating, t->finished);
+	fprintf(to, "; %d to train, %d to evaluate, %d finished", t->training, t->evaluating, t->finished);
+	if (t->diverged)
+		fprintf(to, ", %d diverged", t->diverged);
+	fprintf(to, "\n");
 }
 
 static void print_warnings(const struct plan *plan, const struct totals *t, FILE *to)
@@ -42,9 +45,9 @@ static void print_time(const struct totals *t, FILE *to)
 static void print_cell(const struct cell_plan *p, const char *name, FILE *to)
 {
 	char time[32];
-	fprintf(to, "  %s: %s%s%d evaluations", p->path ? run_folder_name(p->path) : name,
+	fprintf(to, "  %s: %s%s%d evaluation%s", p->path ? run_folder_name(p->path) : name,
 		p->sibling >= 0 ? "weights of another, " : p->train ? "training, " : "",
-		p->anew ? "anew, " : "", p->missing);
+		p->anew ? "anew, " : "", p->missing, p->missing == 1 ? "" : "s");
 	if (p->seconds > 0)
 		fprintf(to, ", about %s", duration_about(p->seconds, time));
 	fprintf(to, "\n");

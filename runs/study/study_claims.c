@@ -105,10 +105,14 @@ static struct err take_columns(struct study_claim *c, const char *value)
 {
 	int count;
 	char **piece = text_list(value, &count);
-	for (int i = 0; i < count; i++)
+	struct err e = OK;
+	for (int i = 0; i < count && !e.code; i++) {
+		if (!*piece[i])
+			e = err_usage("Give each column a name, without commas.", "columns: '%.60s': one is empty", value);
 		arrput(c->column, text_keep(piece[i]));
+	}
 	text_list_free(piece);
-	return OK;
+	return e;
 }
 
 static struct err take_multiples(struct study_claim *c, const char *value)
@@ -128,7 +132,7 @@ static struct err take_multiples(struct study_claim *c, const char *value)
 static bool is_published_number(const char *text)
 {
 	double value;
-	return !strcmp(text, "-") || text_to_number(text + strspn(text, "<>"), &value);
+	return !strcmp(text, "-") || text_to_number(text + (*text == '<' || *text == '>'), &value);
 }
 
 /* "sinusoidal: 20.05, 43.54" */
@@ -382,6 +386,8 @@ static struct err finish(const struct study_claim *c)
 		return err_usage("Give least, most or both.", "[expect %s]: no band", c->name);
 	if (c->least > c->most)
 		return err_usage(NULL, "[expect %s]: least is above most", c->name);
+	if (c->kind == CLAIM_EXPECT && c->measure == CLAIM_ACCURACY && (c->least > 100 || c->most < 0))
+		return err_usage("Accuracy is from 0 to 100 %.", "[expect %s]: no accuracy is in the band", c->name);
 	return c->kind == CLAIM_PUBLISHED ? check_published(c) : OK;
 }
 

@@ -208,14 +208,16 @@ static struct err add_section_line(struct study_section *section, const struct c
 	return OK;
 }
 
-static struct err take_minutes(struct study *s, const char *text, const char *from)
+static struct err take_minutes(struct study *s, const struct config_line *l, const char *from)
 {
 	double minutes;
+	if (l->section)
+		return place(from, err_usage("Put it before the first section.", "minutes: is of the whole study"));
 	if (s->minutes > 0)
 		return place(from, err_usage("Keep one of the two lines.", "minutes: given before"));
-	if (!text_to_number(text, &minutes) || minutes <= 0)
+	if (!text_to_number(l->value, &minutes) || minutes <= 0)
 		return place(from, err_usage("About how long the study takes on two cores.",
-					     "minutes: '%.60s' is not a number above 0", text));
+					     "minutes: '%.60s' is not a number above 0", l->value));
 	s->minutes = minutes;
 	return OK;
 }
@@ -229,10 +231,10 @@ static struct err add_any(struct study *s, const struct config_line *l, const ch
 	}
 	if (*claim)
 		return claims_add(&s->claim, l->name, l->value, from);
+	if (same_name(l->name, "minutes"))
+		return take_minutes(s, l, from);
 	if (l->section)
 		return add_section_line(&arrlast(s->section), l, from);
-	if (same_name(l->name, "minutes"))
-		return take_minutes(s, l->value, from);
 	return add_line(&s->line, l->name, l->value, from);
 }
 

@@ -183,14 +183,35 @@ static bool forced_already(const struct plan *plan, const char *path)
 	return is;
 }
 
+/* Has the training that a cell to be fine-tuned waits for come to no weights? */
+static bool base_diverged(const struct plan *plan, const struct cell *c)
+{
+	if (!c->tuned)
+		return false;
+	const struct cell_plan *base = &plan->cell[c->base];
+	return base->path && (!base->train || base->over) && !strcmp(run_folder_status(base->path), "diverged");
+}
+
 static struct err find_cell(const struct plan *plan, const struct cell *c, struct cell_plan *p)
 {
 	enum cell_status status;
 	TRY(study_folder_find(plan->job->folder, c, &p->path, &status));
 	p->anew = plan->job->force && status > CELL_ABSENT && !forced_already(plan, p->path);
 	p->train = p->anew || status < CELL_FINISHED;
-	p->diverged = !p->train && status == CELL_DIVERGED;
+	p->diverged = p->train ? base_diverged(plan, c) : status == CELL_DIVERGED;
+	p->train = p->train && !p->diverged;
+	p->anew = p->anew && p->train;
 	return OK;
+}
+
+void plan_heed_base(struct plan *plan, int index)
+{
+	struct cell_plan *p = &plan->cell[index];
+	if (!p->train || p->damaged.code || !base_diverged(plan, &plan->job->grid->cell[index]))
+		return;
+	p->train = p->anew = false;
+	p->diverged = true;
+	p->missing = 0;
 }
 
 static struct err plan_cell(struct plan *plan, int index)
@@ -289,7 +310,8 @@ static void add_cell(const struct cell_plan *p, struct totals *t)
 	t->training += p->train && p->sibling < 0;
 	t->adopting += p->sibling >= 0;
 	t->evaluating += p->missing > 0;
-	t->finished += !p->train && !p->missing;
+	t->finished += !p->train && !p->missing && !p->diverged;
+	t->diverged += p->diverged;
 	t->other_version += !p->train && made_by_other(p->path);
 	t->possible += p->possible;
 	t->missing += p->missing;

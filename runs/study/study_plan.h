@@ -12,7 +12,7 @@ struct cell_plan {
 	bool train;
 	bool anew;              /* not from a checkpoint: its results are to be replaced */
 	int sibling;            /* whose weights it takes over instead, -1: none */
-	bool diverged;          /* before, and not to be tried again */
+	bool diverged;          /* before, and not to be tried again; or its base did, which it was to go on from */
 	int64_t train_tokens, eval_tokens;
 	int possible, missing;  /* evaluations: scalings by lengths */
 	bool *wanted;           /* [scalings][lengths]: missing */
@@ -36,13 +36,16 @@ void plan_free(struct plan *plan);
 /* Looks at one cell again: other processes may have worked on it. */
 struct err plan_renew(struct plan *plan, int index);
 
+/* A cell that was to be fine-tuned has no work, as if it had diverged itself, once its base has diverged. */
+void plan_heed_base(struct plan *plan, int index);
+
 /* With --force, for the one of a team that speaks: what is marked as computed by this team was so by an earlier one of
  * the same token, and is to be computed anew. */
 struct err plan_forget_forced(struct plan *plan);
 
 /* Sums over the cells of the shard. */
 struct totals {
-	int models, training, adopting, evaluating, finished, other_version, possible, missing;
+	int models, training, adopting, evaluating, finished, diverged, other_version, possible, missing;
 	int64_t train_tokens, eval_tokens;
 	size_t parameters, bytes, space; /* parameters, bytes: the most of any */
 	double seconds;

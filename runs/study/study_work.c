@@ -296,6 +296,7 @@ static struct err visit(struct study_work *w, int index)
 		end_cell(w, index);
 		return OK;
 	}
+	plan_heed_base(w->plan, index);
 	bool had_work = cell_has_work(p);
 	struct err e = had_work ? claim_and_work(w, index) : OK;
 	p = &w->plan->cell[index];
