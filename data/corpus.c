@@ -55,8 +55,8 @@ static struct err load(const struct file_name *name, const char **out)
 	size_t size;
 	struct err e = io_read(name->path, &data, &size);
 	if (e.code && !io_exists(name->path))
-		snprintf(e.hint, sizeof e.hint, "Check the path for a typing mistake. The text of the preset `text` is "
-			 "made by `make text`.");
+		snprintf(e.hint, sizeof e.hint, "Check the path for a typing mistake; one that does not begin with / "
+			 "goes from the current folder. The text of the preset `text` is made by `make text`.");
 	if (e.code)
 		return e;
 	uint32_t hash = (uint32_t)XXH3_64bits(data, size);

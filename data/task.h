@@ -51,6 +51,9 @@ struct task {
 	/* Do its sequences have positions of their own, in any order, of 0 .. length - 1? NULL: no. */
 	bool (*placed)(const struct method *task);
 
+	/* The token that a window of a sequence begins with, in place of what stands there. NULL, or -1: none. */
+	int32_t (*opening)(const struct method *task);
+
 	/* Stretching by filler, which must leave every target right; both or neither. May filler stand right before
 	 * token t, 1 <= t < length? And a token of filler. */
 	bool (*may_insert)(const struct method *task, const struct sequence *s, int length, int t);

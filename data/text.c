@@ -31,6 +31,11 @@ static bool has_bos(const struct method *task)
 	return task->value[OPTION_BOS].integer == BOS_EACH;
 }
 
+static int32_t text_opening(const struct method *task)
+{
+	return has_bos(task) ? BOS : -1;
+}
+
 static int text_vocabulary(const struct method *task)
 {
 	return BYTES + has_bos(task);
@@ -134,4 +139,5 @@ const struct task task_text = {
 	.make = text_make,
 	.solve = text_solve,
 	.floor = text_floor,
+	.opening = text_opening,
 };

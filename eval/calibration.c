@@ -91,7 +91,7 @@ struct err calibration_check_size(const struct eval_request *r)
 	place(&work, most, most, &p);
 	arena_take(&work, bytes, 1);
 	arena_take(&work, windows_bytes(&cut, r->sequences), 1);
-	return eval_fits(r->length, work.used, r->sequences, 0);
+	return eval_fits(r->length, cut.span, work.used, r->sequences, 0);
 }
 
 /* The softmax at temperature T has mean m and variance v of the logits: d NLL / d ln T = (target - m) / T, and the

@@ -55,7 +55,7 @@ static struct err check_bytes(const struct eval_request *r, size_t transformer)
 	struct arena work = { 0 };
 	arena_take(&work, transformer, 1);
 	arena_take(&work, batch_bytes(1, r->length), 1);
-	return eval_fits(r->length, work.used, r->sequences,
+	return eval_fits(r->length, r->length, work.used, r->sequences,
 			 (size_t)r->sequences * groups * FORMS * sizeof(struct eval_tally));
 }
 

@@ -70,7 +70,7 @@ struct err eval_check_vocabulary(const struct eval_request *r)
 			 r->model->V, r->data->task.entry->name, V);
 }
 
-struct err eval_fits(int length, size_t work, int sequences, size_t results)
+struct err eval_fits(int length, int span, size_t work, int sequences, size_t results)
 {
 	struct arena all = { 0 };
 	char need[32], have[MEMORY_AVAILABLE_TEXT];
@@ -81,6 +81,10 @@ struct err eval_fits(int length, size_t work, int sequences, size_t results)
 	if (results > work)
 		return err_usage("Choose fewer --sequences.", "the results of %d sequences need %s, and %s", sequences,
 				 memory_text(results, need), memory_available_text(have));
+	if (span > length)
+		return err_usage("Choose a smaller span in --protocol, or smaller --multiples.",
+				 "a length of %d tokens in documents of %d needs %s, and %s", length, span,
+				 memory_text(work, need), memory_available_text(have));
 	return err_usage("Choose smaller --multiples.", "a length of %d tokens needs %s, and %s", length,
 			 memory_text(work, need), memory_available_text(have));
 }
@@ -126,7 +130,7 @@ static struct err check_bytes(const struct eval_request *r, size_t transformer)
 	arena_take(&work, windows_bytes(&cut, r->sequences), 1);
 	arena_take(&work, measure_bytes(r), 1);
 	arena_take(&work, r->model->value ? 0 : r->model->layout.size, sizeof(real));
-	return eval_fits(r->length, work.used, r->sequences,
+	return eval_fits(r->length, cut.span, work.used, r->sequences,
 			 (size_t)r->sequences * groups * sizeof(struct eval_tally));
 }
 

@@ -95,9 +95,9 @@ struct err eval_check(const struct eval_request *request);
 struct err eval_check_vocabulary(const struct eval_request *request);
 struct err eval_check_size(const struct eval_request *request);
 
-/* The error where an evaluation of `length` tokens has not `work` bytes, whatever the number of sequences, and
- * `results`, which grow with it. */
-struct err eval_fits(int length, size_t work, int sequences, size_t results);
+/* The error where an evaluation of `length` tokens out of `span` has not `work` bytes, whatever the number of sequences,
+ * and `results`, which grow with it. */
+struct err eval_fits(int length, int span, size_t work, int sequences, size_t results);
 
 /* Sequences of stream `report` (or `tune`), index 0 .. sequences - 1, few at a time, so memory is linear in the length.
  * `progress` (may be NULL) is called after each lot with the tokens done and to do, and while a lot

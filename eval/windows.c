@@ -95,6 +95,12 @@ struct sequence windows_at(const struct windows *w, int index)
 				  .position = w->cut.whole ? w->batch.position + at : NULL };
 }
 
+static int32_t opening_of(const struct windows *w)
+{
+	const struct method *task = w->batch.source.task;
+	return task_of(task)->opening ? task_of(task)->opening(task) : -1;
+}
+
 static void take_one(int index, int thread, void *data)
 {
 	(void)thread;
@@ -106,6 +112,8 @@ static void take_one(int index, int thread, void *data)
 	memcpy(to.target, all.target + begin, length * sizeof *to.target);
 	memcpy(to.distance, all.distance + begin, length * sizeof *to.distance);
 	memcpy(to.group, all.group + begin, length * sizeof *to.group);
+	if (opening_of(w) >= 0)
+		to.token[0] = opening_of(w);
 	for (int t = 0; t < from; t++)
 		to.target[t] = -1;
 }

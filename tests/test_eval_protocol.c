@@ -1,5 +1,6 @@
 #include "eval/by_position.h"
 #include "eval/recall_grid.h"
+#include "eval/windows.h"
 #include "model/base/blas.h"
 #include "model/base/threads.h"
 #include "model/positions.h"
@@ -301,6 +302,60 @@ static void test_decoded(void **state)
 	model_close(&s.model);
 }
 
+/* Where memory is not enough, documents longer than the length are named with it. */
+static void test_memory(void **state)
+{
+	(void)state;
+	struct setup s;
+	setup_open(&s, "last(tokens=12)");
+	s.model.options.hidden = 1 << 30;
+	struct eval_request request = request_of(&s, TRAIN_LENGTH);
+	struct err e = eval_check(&request);
+	assert_err(e, ERR_USAGE, "a length of 40 tokens in documents of 100 needs ");
+	assert_non_null(strstr(e.hint, "smaller span"));
+	request.length = SPAN;
+	assert_err(eval_check(&request), ERR_USAGE, "a length of 100 tokens needs ");
+	model_close(&s.model);
+}
+
+/* ---- What begins a window ---- */
+
+/* Tokens and targets of a document's windows, but for the first token where the task has one of its own for it. */
+static void test_openings(void **state)
+{
+	(void)state;
+	static const char *const bos[] = { "none", "each" };
+	char folder[FOLDER_PATH], label[2 * FOLDER_PATH];
+	assert_int_equal(folder_make(folder), 0);
+	snprintf(label, sizeof label, "%s/text", folder);
+	FILE *f = fopen(label, "wb");
+	assert_non_null(f);
+	for (int i = 0; i < 4000; i++)
+		putc('a' + i * i % 23, f);
+	assert_int_equal(fclose(f), 0);
+	for (int k = 0; k < 2; k++) {
+		struct method task, m = settled("sliding(stride=9)", TRAIN_LENGTH, (const int[]){ TRAIN_LENGTH, SPAN }, 2);
+		struct cut cut = protocol_cut(&m, TRAIN_LENGTH);
+		struct windows w;
+		snprintf(label, sizeof label, "text(file=%s/text,bos=%s)", folder, bos[k]);
+		assert_ok(method_parse("task", task_at, label, &task));
+		struct batch_source source = { &task, TRAIN_LENGTH, SPAN, 1, STREAM_REPORT };
+		assert_ok(windows_open(&source, &cut, 1, &w));
+		windows_make(&w, 0, 1);
+		assert_true(w.most >= cut.windows);
+		windows_take(&w, 0, cut.windows);
+		struct sequence all = batch_sequence(&w.batch, 0);
+		for (int i = 0; i < cut.windows; i++) {
+			struct sequence s = windows_at(&w, i);
+			const int32_t *from = all.token + cut_begin(&cut, i);
+			assert_int_equal(s.token[0], k ? 256 : from[0]);
+			assert_memory_equal(s.token + 1, from + 1, (TRAIN_LENGTH - 1) * sizeof *from);
+		}
+		windows_close(&w);
+	}
+	assert_int_equal(folder_remove(folder), 0);
+}
+
 static void test_own_positions(void **state)
 {
 	(void)state;
@@ -323,6 +378,8 @@ int main(void)
 		cmocka_unit_test(test_same_tokens),    cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_measures_apart), cmocka_unit_test(test_decoded),
 		cmocka_unit_test(test_own_positions),
+		cmocka_unit_test(test_openings),
+		cmocka_unit_test(test_memory),
 	};
 	if (blas_start(1).code)
 		return 1;

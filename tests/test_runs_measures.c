@@ -147,6 +147,32 @@ static void test_made_again(void **state)
 	}
 }
 
+#define CHANGE(file, what) "f=$(ls run/" file ") && awk -F, -v OFS=, '" what " 1' $f >x && mv x $f"
+
+/* And only where they add up: by_position, the grid and the rows by sequence to the table's. */
+static void test_changed(void **state)
+{
+	(void)state;
+	static const char *const change[] = {
+		CHANGE("by_position-*", "NR == 2 { $16 += 1 }"),
+		CHANGE("recall_grid-*", "NR == 3 { $17 += 1 }"),
+		CHANGE("recall_grid-*", "NR == 3 { $18 = 1 - $18 }"),
+		CHANGE("eval-*-sequences.csv", "NR == 2 { $11 += 1 }"),
+		CHANGE("eval-*-sequences.csv", "NR == 7 { $9 = 0 }"),
+		CHANGE("eval-" NONE ".csv", "NR == 2 { $15 *= 2 }"),
+		CHANGE("eval-" NONE ".csv", "NR == 2 { $19 = 1 - $19 }"),
+	};
+	for (size_t i = 0; i < sizeof change / sizeof change[0]; i++) {
+		shell(change[i]);
+		shell("! (for f in first/*; do cmp -s $f run/$(basename $f) || exit 1; done)");
+		says(EVAL, "1 of 2 lengths are there already");
+		shell("for f in first/*; do cmp $f run/$(basename $f) || exit 1; done");
+	}
+	shell(CHANGE("eval-" NONE ".csv", "NR == 2 { $11 = 2 }"));
+	program_refuses(EVAL, "eval-" NONE, ":2: a damaged row: its multiple");
+	shell("cp first/* run");
+}
+
 /* Lengths that are added later, in whatever order, make the same files. */
 static void test_added(void **state)
 {
@@ -263,6 +289,16 @@ static void test_calibration(void **state)
 	shell("cmp run/calibration-" NONE ".csv kept && sed -i '$d' run/calibration-*");
 	program_works(EVAL "--calibrate=on --threads=2");
 	shell("cmp run/calibration-" NONE ".csv kept");
+	static const char *const change[] = {
+		CHANGE("calibration-*", "NR == 2 { $14 *= 2 }"),
+		CHANGE("calibration-*", "NR == 2 { $15 += 1; $16 *= exp(1) }"),
+		CHANGE("calibration-*", "NR == 5 { $15 += 1; $16 *= exp(1) }"),
+	};
+	for (size_t i = 0; i < sizeof change / sizeof change[0]; i++) {
+		shell(change[i]);
+		program_works(EVAL "--calibrate=on");
+		shell("cmp run/calibration-" NONE ".csv kept");
+	}
 	shell("for f in first/*; do cmp $f run/$(basename $f) || exit 1; done");
 }
 
@@ -320,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),	       cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_made_again),     cmocka_unit_test(test_added),
+		cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_tune_has_none),  cmocka_unit_test(test_protocols_apart),
 		cmocka_unit_test(test_floors),	       cmocka_unit_test(test_refusals),

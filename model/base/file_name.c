@@ -50,7 +50,7 @@ struct err file_name_check(const struct file_name *n, const char *what, const ch
 	const char *now = strrchr(label, '@') + 1;
 	if (!n->hash || !strcmp(n->hash, now))
 		return OK;
-	return err_usage("Give the path alone to take the file as it is now.",
+	return err_usage("Put the file back as it was; for something new, give the path alone to take it as it is now.",
 			 "%s: its %s %s, not %s: it has changed", n->path, what, now, n->hash);
 }
 

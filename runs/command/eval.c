@@ -132,8 +132,9 @@ const struct command command_eval = {
 	.help = "measure a trained run at several lengths under RoPE scalings",
 	.more = "DIR is a run's folder, or the model.safetensors in it. Prints a table for each scaling, a row\n"
 		"for each length and group of targets. Writes eval-SCALING.csv and eval-SCALING-sequences.csv into\n"
-		"DIR, and what explains them: by_position-SCALING.csv and recall_grid-SCALING.csv; what is there\n"
-		"already is not computed again.\n"
+		"DIR, and what explains them: by_position-SCALING.csv and recall_grid-SCALING.csv; with\n"
+		"--calibrate=on calibration-SCALING.csv, which is not printed. What is there already is not computed\n"
+		"again.\n"
 		"Examples:\n"
 		"  ropewalk eval runs/out/rope-101\n"
 		"  ropewalk eval runs/out/rope-101 --scaling='none,ntk,yarn(ramp=rotations,beta_fast=4)'\n"

@@ -108,6 +108,12 @@ static bool possible_perplexity(const struct eval_cell *c)
 	return c->perplexity > 0 && fabs(log(c->perplexity) - c->nll) <= 1e-6 * (1 + c->nll);
 }
 
+static bool is_multiple(const struct row *r)
+{
+	double length = (double)r->length;
+	return fabs(r->multiple * (double)r->train_length - length) <= 1e-9 * length;
+}
+
 /* A file edited by hand is not to be averaged with the others. */
 const char *row_impossible(const struct row *r)
 {
@@ -115,7 +121,7 @@ const char *row_impossible(const struct row *r)
 	return !(r->factor > 0 && isfinite(r->factor))		? "factor"
 	       : r->train_length < 1				? "train_length"
 	       : r->length < 1					? "length"
-	       : !(r->multiple > 0 && isfinite(r->multiple))	? "multiple"
+	       : !is_multiple(r)				? "multiple"
 	       : r->sequences < 1				? "sequences"
 	       : c->scored < 0					? "scored"
 	       : !(c->nll > -1e-3)				? "nll"

@@ -54,7 +54,7 @@ struct err examined_fits(const struct examined *x, int results)
 	const char *ignored[EVAL_GROUPS];
 	size_t groups = (size_t)eval_group_names(task_of(&x->config->data.task), ignored);
 	int sequences = (int)x->config->eval.sequences;
-	return eval_fits(x->length, 0, sequences,
+	return eval_fits(x->length, x->length, 0, sequences,
 			 (size_t)results * (size_t)sequences * groups * sizeof(struct eval_tally));
 }
 

@@ -2,10 +2,12 @@
 
 #include "eval/by_position.h"
 #include "eval/recall_grid.h"
+#include "eval/tally.h"
 #include "model/base/stb.h"
 #include "runs/run/run_folder.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,43 +37,86 @@ static bool wants_sequence(const struct table *t, const struct sequence_row *r, 
 	       r->sequences == o->sequences && !strcmp(r->task, label_of(&t->evaluation->config->data.task));
 }
 
-static int64_t groups_of(const struct table *t)
+static int groups_of(const struct table *t, const char *name[EVAL_GROUPS])
 {
-	const char *ignored[EVAL_GROUPS];
-	return eval_group_names(task_of(&t->evaluation->config->data.task), ignored);
+	return eval_group_names(task_of(&t->evaluation->config->data.task), name);
 }
 
-/* Scored tokens in a group's rows of a measure. */
-static int64_t measured(const struct table *t, enum measure_kind m, int length, const char *group)
+/* One sum, added up in another order? */
+static bool same_number(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * (1 + fabs(b));
+}
+
+/* The tally of each sequence in a group; false unless each is there once. */
+static bool read_tally(const struct table *t, int length, const char *group, struct eval_tally *tally)
+{
+	int64_t found = 0, sequences = options_of(t)->sequences;
+	for (int64_t i = 0; i < sequences; i++)
+		tally[i].scored = -1;
+	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++) {
+		const struct sequence_row *r = &t->sequences[i];
+		if (strcmp(r->group, group) || !wants_sequence(t, r, length))
+			continue;
+		if (tally[r->sequence].scored >= 0)
+			return false;
+		tally[r->sequence] = r->tally;
+		found++;
+	}
+	return found == sequences;
+}
+
+/* Is a row what the rows by sequence come to? */
+static bool is_of_sequences(const struct table *t, const struct row *r, int length)
+{
+	int sequences = (int)options_of(t)->sequences;
+	struct eval_tally *tally = stb_reallocate(NULL, (size_t)sequences * sizeof *tally);
+	struct eval_cell cell = { .scored = -1 };
+	if (read_tally(t, length, r->group, tally))
+		cell = tally_cell(tally, sequences, 1, 0);
+	free(tally);
+	return cell.scored == r->cell.scored && same_number(r->cell.nll, cell.nll) &&
+	       same_number(r->cell.nll_se, cell.nll_se) && same_number(r->cell.accuracy, cell.accuracy) &&
+	       same_number(r->cell.exact, cell.exact);
+}
+
+/* Does what a measure has of a row's group add up to the row? */
+static bool is_measured_by(const struct table *t, enum measure_kind m, const struct row *row, int length)
 {
 	int64_t scored = 0;
+	double nll = 0, correct = 0, all = (double)row->cell.scored;
 	for (ptrdiff_t i = 0; i < arrlen(t->measure[m]); i++) {
 		const struct row *r = &t->measure[m][i].row;
-		if (!strcmp(r->group, group) && table_wants(t, r, length))
-			scored += r->cell.scored;
+		if (strcmp(r->group, row->group) || !table_wants(t, r, length))
+			continue;
+		scored += r->cell.scored;
+		nll += r->cell.nll * (double)r->cell.scored;
+		correct += r->cell.accuracy * (double)r->cell.scored;
 	}
-	return scored;
+	return scored == row->cell.scored &&
+	       (!scored || (same_number(nll / all, row->cell.nll) && same_number(correct / all, row->cell.accuracy)));
 }
 
-/* Do a row's tokens stand in the measures, none missing? Windows that are cut from documents may leave out some of the
- * grid's. */
+/* Windows that are cut from documents may leave out some of the grid's. */
 static bool is_measured(const struct table *t, const struct row *r, int length)
 {
 	const char *first = task_of(&t->evaluation->config->data.task)->groups[0];
-	if (measured(t, MEASURE_BY_POSITION, length, r->group) != r->cell.scored)
+	if (!is_measured_by(t, MEASURE_BY_POSITION, r, length))
 		return false;
 	return strcmp(r->group, first) || protocol_cuts(&options_of(t)->protocol, (int)r->length) ||
-	       measured(t, MEASURE_RECALL_GRID, length, first) == r->cell.scored;
+	       is_measured_by(t, MEASURE_RECALL_GRID, r, length);
 }
 
 bool table_has(const struct table *t, int length)
 {
-	int64_t groups = groups_of(t), rows = 0, sequences = 0;
+	const char *ignored[EVAL_GROUPS];
+	int64_t groups = groups_of(t, ignored), rows = 0, sequences = 0;
 	bool whole = true;
 	for (ptrdiff_t i = 0; i < arrlen(t->rows); i++) {
 		if (!table_wants(t, &t->rows[i], length))
 			continue;
 		rows++;
+		whole = whole && is_of_sequences(t, &t->rows[i], length);
 		whole = whole && (!has_measures(t) || is_measured(t, &t->rows[i], length));
 	}
 	for (ptrdiff_t i = 0; i < arrlen(t->sequences); i++)
@@ -79,12 +124,44 @@ bool table_has(const struct table *t, int length)
 	return whole && rows == groups && sequences == groups * options_of(t)->sequences;
 }
 
+static double nll_sum(const struct measure_row *m)
+{
+	return m->row.cell.nll * (double)m->row.cell.scored;
+}
+
+/* One temperature; near and far are the first group, it and the others all. */
+static bool adds_up(const struct measure_row *const *row, int groups)
+{
+	const struct measure_row *all = row[groups - 1];
+	double parts = nll_sum(row[1]) + nll_sum(row[2]), sum = nll_sum(row[0]);
+	int64_t scored = row[0]->row.cell.scored;
+	for (int g = 0; g < groups; g++)
+		if (row[g]->temperature != all->temperature)
+			return false;
+	for (int g = 3; g < groups - 1; g++) {
+		scored += row[g]->row.cell.scored;
+		sum += nll_sum(row[g]);
+	}
+	return row[1]->row.cell.scored + row[2]->row.cell.scored == row[0]->row.cell.scored &&
+	       scored == all->row.cell.scored && same_number(parts, nll_sum(row[0])) && same_number(sum, nll_sum(all));
+}
+
 bool table_has_calibration(const struct table *t, int length)
 {
-	int64_t rows = 0;
-	for (ptrdiff_t i = 0; i < arrlen(t->measure[MEASURE_CALIBRATION]); i++)
-		rows += table_wants(t, &t->measure[MEASURE_CALIBRATION][i].row, length);
-	return rows == groups_of(t);
+	const char *name[EVAL_GROUPS];
+	const struct measure_row *row[EVAL_GROUPS] = { 0 }, *m = t->measure[MEASURE_CALIBRATION];
+	int groups = groups_of(t, name), rows = 0;
+	bool whole = true;
+	for (ptrdiff_t i = 0; i < arrlen(m); i++) {
+		if (!table_wants(t, &m[i].row, length))
+			continue;
+		rows++;
+		for (int g = 0; g < groups; g++)
+			row[g] = strcmp(name[g], m[i].row.group) ? row[g] : &m[i];
+	}
+	for (int g = 0; g < groups; g++)
+		whole = whole && row[g];
+	return whole && rows == groups && adds_up(row, groups);
 }
 
 /* Takes the rows of this length out, and returns where new ones belong: behind those of lesser lengths. */

@@ -25,7 +25,8 @@ struct table {
 struct err table_open(const struct run_evaluation *e, int scaling, struct table *t);
 void table_close(struct table *t);
 
-/* Is everything there of this length (an index into those of the evaluation)? Calibration is asked for on its own. */
+/* Is everything there of this length (an index into those of the evaluation), and does it add up: rows by sequence and
+ * measures to the table's? Calibration is asked for on its own. */
 bool table_has(const struct table *t, int length);
 bool table_has_calibration(const struct table *t, int length);
 /* Is the row of this length, measured as it would be now? */
