@@ -3,6 +3,7 @@
 #include "model/base/io.h"
 #include "model/base/stb.h"
 #include "model/position/scaling.h"
+#include "runs/arguments.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/run/run_train.h"
@@ -154,7 +155,8 @@ static void strangers_warning(const struct results *r, struct text_builder *b)
 	}
 	io_names_free(name, names);
 	text_add(&p, "warning: %d finished models in %s are not of this study: it asks for less than it did, or its file "
-		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, r->folder);
+		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder,
+		     shell_word(r->folder));
 	if (count)
 		flush(&p, b);
 	text_builder_free(&p);
@@ -437,7 +439,7 @@ static void more_line(const struct results *r, struct text_builder *b)
 	struct text_builder p = { 0 };
 	text_add(&p, "more: `ropewalk table %s --against=ROW` compares in pairs, `--format=json` has every number; `ropewalk "
 		     "decompose %s` divides a failure into position and crowding, `ropewalk inspect` shows a method's "
-		     "numbers.", r->folder, r->folder);
+		     "numbers.", shell_word(r->folder), shell_word(r->folder));
 	flush(&p, b);
 }
 

@@ -2,9 +2,11 @@
 
 #include "model/base/io.h"
 #include "model/base/text.h"
+#include "runs/arguments.h"
 #include "runs/options.h"
 #include "runs/preset.h"
 #include "runs/run/run_folder.h"
+#include "runs/study/study_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +42,29 @@ static struct err unknown(const char *word)
 	return e;
 }
 
+/* Of a study: the file in it is meant, and the folder. */
+static struct err is_folder(const char *word)
+{
+	const char *file = study_folder_file(word);
+	struct text_builder hint = { 0 };
+	if (io_exists(file))
+		text_add(&hint, "`ropewalk study %s --out=%s` goes on with it, `ropewalk table %s` prints its tables.",
+			 shell_word(file), shell_word(word), shell_word(word));
+	else
+		text_add(&hint, "Name a study file, or a preset (`scaling`).");
+	struct err e = err_usage(hint.data, "%.400s: is a folder, not a study file", word);
+	text_builder_free(&hint);
+	return e;
+}
+
 struct err study_locate(const char *word, char **path)
 {
 	bool file = io_exists(word) && !io_is_folder(word);
 	*path = file ? strdup(word) : preset_path(word);
 	if (*path)
 		return OK;
+	if (io_is_folder(word))
+		return is_folder(word);
 	if (strchr(word, '/') || has_suffix(word))
 		return err_usage("Name a study file, or a preset (`scaling`).", "%.400s: no such file", word);
 	return unknown(word);

@@ -2,6 +2,7 @@
 
 #include "model/base/io.h"
 #include "model/base/stb.h"
+#include "runs/arguments.h"
 #include "runs/progress.h"
 #include "runs/run/run_folder.h"
 #include "runs/stop.h"
@@ -137,8 +138,9 @@ static struct err print_state(const struct source *s, const char *out, int folde
 		printf("\n");
 		print_missing(&plan);
 		if (t.finished + t.diverged < all)
-			printf("  `ropewalk study %s/" STUDY_FILE " --out=%s` computes what is missing\n", out, out);
-		printf("  `ropewalk table %s` prints the tables\n", out);
+			printf("  `ropewalk study %s --out=%s` computes what is missing\n",
+			       shell_word(study_folder_file(out)), shell_word(out));
+		printf("  `ropewalk table %s` prints the tables\n", shell_word(out));
 	}
 	plan_free(&plan);
 	return e;
