@@ -19,6 +19,15 @@ void shell_quote(const char *word, struct text_builder *b)
 	text_add(b, "'");
 }
 
+const char *shell_word(const char *word)
+{
+	struct text_builder b = { 0 };
+	shell_quote(word, &b);
+	const char *kept = text_keep(b.data);
+	text_builder_free(&b);
+	return kept;
+}
+
 static const char *quoted_line(int argc, char **argv)
 {
 	struct text_builder b = { 0 };

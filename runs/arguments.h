@@ -15,4 +15,7 @@ bool arguments_help(int argc, char **argv);
 /* One word quoted for a POSIX shell, if it needs to be. Appends. */
 void shell_quote(const char *word, struct text_builder *b);
 
+/* The same, kept: for command lines that messages suggest. */
+const char *shell_word(const char *word);
+
 #endif

@@ -99,6 +99,10 @@ static void refuse(const char *text, const char *part)
 static void test_refused(void **state)
 {
 	(void)state;
+	refuse("seed = 1\nfinetune = none\nvariant = default, long\n[variant=long]\nfinetune_length = 512\n",
+	       "f:5: finetune_length: is another than that of variant=default, which is the same model");
+	refuse("variant = default, more\n[variant=more]\nscaling = none, ntk\n", "f:3: scaling: is another");
+	refuse("variant = default, more\n[variant=more]\nsequences = 8\n", "f:3: sequences: is another");
 	refuse("finetune = warp\n", "f:1: finetune");
 	refuse("encoding = alibi\nfinetune = yarn\n", "f:2: finetune: yarn");
 	refuse("encoding = learned\nfinetune = none\n", "f:2: finetune: none: length 256: the learned table has 64");
@@ -134,6 +138,21 @@ static void test_tables(void **state)
 	assert_non_null(strstr(again.err, "models: 6; 0 to train, 0 to evaluate, 6 finished"));
 	program_run_free(&again);
 	program_run_free(&made);
+}
+
+/* Two of the same weights, fine-tuned alike: the second takes over the first's. */
+static void test_evaluated_apart(void **state)
+{
+	(void)state;
+	static const char one[] = "apart/learned-overflow-clamp-tuned-80-none-*/";
+	static const char other[] = "apart/learned-overflow-interpolate-tuned-80-none-*/";
+	program_works("study tune.study --encoding=learned(overflow=clamp),learned(overflow=interpolate) --seed=7 "
+		      "--scaling=none --finetune=none --pictures=off --out=apart --threads=1");
+	char line[300];
+	snprintf(line, sizeof line, "cmp %strain.jsonl %strain.jsonl", one, other);
+	shell(line);
+	snprintf(line, sizeof line, "grep -q weights_of %srecord.json", other);
+	shell(line);
 }
 
 /* A base that is gone is trained again; what was made of it stays. */
@@ -181,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test_setup_teardown(test_as_the_command, start, program_teardown),
 		cmocka_unit_test_setup_teardown(test_tables, start, program_teardown),
+		cmocka_unit_test_setup_teardown(test_evaluated_apart, start, program_teardown),
 		cmocka_unit_test_setup_teardown(test_base_gone, start, program_teardown),
 		cmocka_unit_test_setup_teardown(test_base_diverged, start, program_teardown),
 	};

@@ -108,7 +108,8 @@ static struct err write_run(const char *path, const struct config *c, const char
 static struct err write_locked(const char *path, const struct config *c, const char *command_line, struct source *s)
 {
 	struct lease *lock;
-	TRY(run_train_check(c, NULL));
+	/* What was fine-tuned can be taken over as it is. */
+	TRY(run_train_check_from(c, NULL));
 	TRY(run_folder_check(path, c->run.force));
 	TRY(run_model_fits(path, run_model_space(c, s->model.layout.size)));
 	TRY(io_make_folder(path));

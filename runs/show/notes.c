@@ -142,7 +142,7 @@ static bool is_cell(const struct results *r, const char *path)
 /* Finished models in the folder that the study does not ask for: its `study` was narrowed, or cut off. */
 static void strangers_warning(const struct results *r, struct text_builder *b)
 {
-	struct text_builder p = { 0 }, folder = { 0 };
+	struct text_builder p = { 0 };
 	char **name = NULL;
 	int count = 0, names = 0;
 	/* A folder that cannot be listed has shown its models all the same. */
@@ -154,12 +154,11 @@ static void strangers_warning(const struct results *r, struct text_builder *b)
 		free(path);
 	}
 	io_names_free(name, names);
-	shell_quote(r->folder, &folder);
 	text_add(&p, "warning: %d finished models in %s are not of this study: it asks for less than it did, or its file "
-		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder, folder.data);
+		     "`study` was cut off (`ropewalk study FILE --out=%s` puts it back).", count, r->folder,
+		     shell_word(r->folder));
 	if (count)
 		flush(&p, b);
-	text_builder_free(&folder);
 	text_builder_free(&p);
 }
 
@@ -437,13 +436,11 @@ static void cost_line(const struct results *r, struct text_builder *b)
 /* Where to go from here. */
 static void more_line(const struct results *r, struct text_builder *b)
 {
-	struct text_builder p = { 0 }, folder = { 0 };
-	shell_quote(r->folder, &folder);
+	struct text_builder p = { 0 };
 	text_add(&p, "more: `ropewalk table %s --against=ROW` compares in pairs, `--format=json` has every number; `ropewalk "
 		     "decompose %s` divides a failure into position and crowding, `ropewalk inspect` shows a method's "
-		     "numbers.", folder.data, folder.data);
+		     "numbers.", shell_word(r->folder), shell_word(r->folder));
 	flush(&p, b);
-	text_builder_free(&folder);
 }
 
 void notes_text(const struct results *r, struct text_builder *b)

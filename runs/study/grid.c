@@ -296,6 +296,29 @@ void grid_add(struct grid *g, struct cell *cell)
 	arrput(g->cell, *cell);
 }
 
+/* A variant that leaves the model as it is goes by the name of the other cell, and is evaluated with it. */
+static struct err check_evaluation(const struct grid *g, const struct cell *cell)
+{
+	static const unsigned list[] = { LIST_EVAL, LIST_STUDY };
+	const struct cell *same = same_cell(g, cell->identity);
+	struct err e = OK;
+	for (int i = 0; same && i < 2; i++)
+		for (const struct option *row = option_rows(&cell->config.scope, list[i]); row->name; row++) {
+			struct text_builder mine = { 0 }, other = { 0 };
+			config_value(&cell->config, row->name, &mine);
+			config_value(&same->config, row->name, &other);
+			if (!e.code && strcmp(mine.data ? mine.data : "", other.data ? other.data : ""))
+				e = err_usage("Make a second study for other values.",
+					      "%s: is another than that of %s, which is the same model",
+					      row->name, *same->label ? same->label : same->name);
+			text_builder_free(&mine);
+			text_builder_free(&other);
+			if (e.code)
+				return config_at(&cell->config, row->name, e);
+		}
+	return OK;
+}
+
 static struct err make_cell(struct builder *b)
 {
 	struct cell cell = { 0 };
@@ -305,6 +328,7 @@ static struct err make_cell(struct builder *b)
 	if (!e.code) {
 		remember_flags(b, &cell.config);
 		set_names(b, &cell);
+		e = check_evaluation(b->grid, &cell);
 	}
 	if (e.code)
 		free_cell(&cell);

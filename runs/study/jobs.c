@@ -41,7 +41,8 @@ struct crew {
 	int count;
 	int begun;             /* cells */
 	bool *begun_with;      /* [cells] */
-	double start, done;    /* done: cell_work of cells that are over */
+	double start, last;    /* seconds of clock_seconds: of all, of the last cell that was over */
+	double done;           /* cell_work of cells that are over */
 	bool told_to_stop;
 };
 
@@ -206,7 +207,7 @@ static const char *standing(void *crew, char text[120])
 		left += cell[i].over ? 0 : cell_work(&cell[i]);
 	}
 	int n = snprintf(text, 120, "%d of %d done", over, all);
-	left = study_seconds_left(left, c->done, clock_seconds() - c->start);
+	left = study_seconds_left(left, c->done, c->last - c->start) - (clock_seconds() - c->last);
 	if (left > 0)
 		snprintf(text + n, 120 - (size_t)n, ", about %s left", duration_about(left, time));
 	return text;
@@ -225,6 +226,7 @@ static void cell_begun(struct crew *c, const struct worker *w, int index)
 static void cell_over(struct crew *c, int index)
 {
 	struct cell_plan *p = &c->plan->cell[index];
+	c->last = p->over ? c->last : clock_seconds();
 	c->done += p->over ? 0 : cell_work(p);
 	p->over = true;
 }
@@ -402,7 +404,8 @@ static struct err count_failed(const struct plan *plan, int *failed)
 
 struct err jobs_work(struct plan *plan, int jobs, int *failed)
 {
-	struct crew c = { .plan = plan, .count = jobs, .start = clock_seconds() };
+	double now = clock_seconds();
+	struct crew c = { .plan = plan, .count = jobs, .start = now, .last = now };
 	c.worker = calloc((size_t)jobs, sizeof *c.worker);
 	c.begun_with = calloc((size_t)arrlen(plan->cell) + 1, sizeof *c.begun_with);
 	BUG_IF(!c.worker || !c.begun_with, "no memory for %d processes", jobs);

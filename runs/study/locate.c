@@ -42,23 +42,18 @@ static struct err unknown(const char *word)
 	return e;
 }
 
-/* Where a study's own folder is given, what to do with it. */
-static struct err folder(const char *word)
+/* Of a study: the file in it is meant, and the folder. */
+static struct err is_folder(const char *word)
 {
-	struct text_builder hint = { 0 }, quoted = { 0 }, file = { 0 };
-	char *path = io_join(word, STUDY_FILE);
-	shell_quote(word, &quoted);
-	shell_quote(path, &file);
-	if (io_exists(path))
-		text_add(&hint, "`ropewalk table %s` prints its tables, `ropewalk study %s --out=%s` goes on with it.",
-			 quoted.data, file.data, quoted.data);
+	const char *file = study_folder_file(word);
+	struct text_builder hint = { 0 };
+	if (io_exists(file))
+		text_add(&hint, "`ropewalk study %s --out=%s` goes on with it, `ropewalk table %s` prints its tables.",
+			 shell_word(file), shell_word(word), shell_word(word));
 	else
 		text_add(&hint, "Name a study file, or a preset (`scaling`).");
 	struct err e = err_usage(hint.data, "%.400s: is a folder, not a study file", word);
 	text_builder_free(&hint);
-	text_builder_free(&quoted);
-	text_builder_free(&file);
-	free(path);
 	return e;
 }
 
@@ -69,7 +64,7 @@ struct err study_locate(const char *word, char **path)
 	if (*path)
 		return OK;
 	if (io_is_folder(word))
-		return folder(word);
+		return is_folder(word);
 	if (strchr(word, '/') || has_suffix(word))
 		return err_usage("Name a study file, or a preset (`scaling`).", "%.400s: no such file", word);
 	return unknown(word);

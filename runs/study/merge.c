@@ -123,20 +123,6 @@ static void print_missing(const struct plan *plan)
 	}
 }
 
-static void print_commands(const char *out, bool missing)
-{
-	struct text_builder folder = { 0 }, file = { 0 };
-	char *path = io_join(out, STUDY_FILE);
-	shell_quote(out, &folder);
-	shell_quote(path, &file);
-	if (missing)
-		printf("  `ropewalk study %s --out=%s` computes what is missing\n", file.data, folder.data);
-	printf("  `ropewalk table %s` prints the tables\n", folder.data);
-	text_builder_free(&folder);
-	text_builder_free(&file);
-	free(path);
-}
-
 static struct err print_state(const struct source *s, const char *out, int folders)
 {
 	struct study_job job = { .folder = out, .study = &s->study, .grid = &s->grid };
@@ -151,7 +137,10 @@ static struct err print_state(const struct source *s, const char *out, int folde
 			printf(", %d diverged", t.diverged);
 		printf("\n");
 		print_missing(&plan);
-		print_commands(out, t.finished + t.diverged < all);
+		if (t.finished + t.diverged < all)
+			printf("  `ropewalk study %s --out=%s` computes what is missing\n",
+			       shell_word(study_folder_file(out)), shell_word(out));
+		printf("  `ropewalk table %s` prints the tables\n", shell_word(out));
 	}
 	plan_free(&plan);
 	return e;

@@ -78,6 +78,14 @@ struct err study_folder_find(const char *folder, const struct cell *c, char **pa
 	return e;
 }
 
+const char *study_folder_file(const char *folder)
+{
+	char *path = io_join(folder, STUDY_FILE);
+	const char *kept = text_keep(path);
+	free(path);
+	return kept;
+}
+
 static bool has_file(const char *folder, const char *name)
 {
 	char *path = io_join(folder, name);

@@ -26,6 +26,9 @@ struct err study_folder_check(const char *folder);
  * values, axes, scalings and lengths can be added. A `study` that cannot be read is refused too. Touches nothing. */
 struct err study_folder_continues(const char *folder, const struct grid *g);
 
+/* The path of its `study`, kept. */
+const char *study_folder_file(const char *folder);
+
 /* Makes the folder if need be, and writes `study` and `command`. */
 struct err study_folder_write(const char *folder, const struct study *s, const char *command_line);
 
