@@ -106,7 +106,8 @@ static void test_refused(void **state)
 	refuse("finetune = warp\n", "f:1: finetune");
 	refuse("encoding = alibi\nfinetune = yarn\n", "f:2: finetune: yarn");
 	refuse("encoding = learned\nfinetune = none\n", "f:2: finetune: none: length 256: the learned table has 64");
-	refuse("finetune = none\npositions = offset\npositions_most = 128\n", "f:1: finetune: none: positions: a sequence");
+	refuse("finetune = none\npositions = offset\npositions_most = 128\n",
+	       "f:1: finetune: none: positions: a sequence");
 	refuse("finetune = none\nfinetune_length = 63\n", "f:2: finetune_length: 63 is less than the 64");
 }
 
@@ -181,8 +182,8 @@ static void test_base_diverged(void **state)
 {
 	(void)state;
 	static const char gone[] = "3 of 6 models diverged or failed";
-	shell("(sed s/7,// tune.study; echo variant = default, hot; echo '[variant=hot]'; echo lr = 1000; echo clip = 1e9;"
-	      "echo weight_decay = 100) >hot.study");
+	shell("(sed s/7,// tune.study; echo variant = default, hot; echo '[variant=hot]'; echo lr = 1000;"
+	      "echo clip = 1e9; echo weight_decay = 100) >hot.study");
 	answers("study hot.study --out=hot --pictures=off --threads=1", 1, gone, "(2 models) is shown as diverged too");
 	shell("test $(ls -d hot/*-tuned-* | wc -l) = 2");
 	answers("study hot.study --out=hot --dry-run", 0, "", "; 0 to train, 0 to evaluate, 3 finished, 3 diverged");

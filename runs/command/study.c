@@ -109,7 +109,8 @@ static struct err finish(const struct study_job *job, const struct print_study *
 	if (!failed)
 		return OK;
 	return err_failed("The tables are printed without them. The same command goes on with what failed or was "
-			  "cut off; what diverged is trained again with --force alone.", "%s: %d of %d models diverged or failed", job->folder, failed,
+			  "cut off; what diverged is trained again with --force alone.",
+			  "%s: %d of %d models diverged or failed", job->folder, failed,
 			  (int)arrlen(job->grid->cell));
 }
 

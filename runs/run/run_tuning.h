@@ -13,8 +13,8 @@
 int64_t tuning_batch(const struct config *base, int64_t length);
 
 /* The base's config as that of a model which goes on from its weights, under `scaling` with its factor resolved for this
- * length: model and training options; train.base is the caller's to set. rate: a share of the base's lr. Usage errors: the
- * model does not take the scaling, or positions so far. */
+ * length: model and training options; train.base is the caller's to set. rate: a share of the base's lr. Usage
+ * errors: the model does not take the scaling, or positions so far. */
 struct err tuning_config(const struct config *base, const struct method *scaling, int64_t length, int64_t steps,
 			 double rate, struct config *out);
 

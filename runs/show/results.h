@@ -8,7 +8,7 @@
 /* A study's numbers read back from its runs' folders, and summarised over seeds. */
 
 struct cell_results {
-	enum cell_status status; /* of one to be fine-tuned also CELL_DIVERGED where its base did: there is no record then */
+	enum cell_status status; /* CELL_DIVERGED, without a record, also where it was to be fine-tuned from one that did */
 	const char *folder;  /* kept */
 	struct row **row;    /* [scalings] stb_ds arrays: every row of that scaling's file */
 	struct measure_row **calibration; /* [scalings] stb_ds arrays, if the cell asks for it */

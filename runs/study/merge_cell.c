@@ -192,10 +192,27 @@ static struct err check_file(char **path, const char *name, const char *into)
 	return e;
 }
 
+/* Of a run that has finished one folder at least has the weights. */
+static struct err check_model(char **path)
+{
+	bool there = !arrlen(path) || strcmp(run_folder_status(path[0]), "finished") != 0;
+	for (int i = 0; i < arrlen(path) && !there; i++) {
+		char *model = io_join(path[i], RUN_MODEL);
+		there = io_exists(model);
+		free(model);
+	}
+	if (there)
+		return OK;
+	return err_failed("Put it back, or move the folder away: the model is then missing, and can be trained again.",
+			  "%s/" RUN_MODEL ": is missing, though the run has finished", path[0]);
+}
+
 struct err merge_cell_check(const struct cell *c, const char *const *from, int count)
 {
 	char **path;
 	struct err e = ended(c, from, count, &path);
+	if (!e.code)
+		e = check_model(path);
 	if (!e.code)
 		e = each_file(path, check_file, NULL);
 	paths_free(path);
