@@ -208,8 +208,8 @@ static bool replace_in_the_end(const char *path, const char *folder, const struc
 	return done;
 }
 
-/* Where a path that may be a link leads, in fresh memory: a link that was replaced would leave its target as it was, and
- * /dev/stdout would be no link any more. NULL with errno. */
+/* Where a path that may be a link leads, in fresh memory: a link that was replaced would leave its target as it was,
+ * and /dev/stdout would be no link any more. NULL with errno. */
 static char *target_of(const char *path)
 {
 	struct stat status;
