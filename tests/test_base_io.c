@@ -488,11 +488,39 @@ static void asks_for_space(void **state)
 	assert_true(io_available(folder) != 1000);
 }
 
+/* A link stays one, and what it leads to is written; where it leads nowhere, nothing is. */
+static void writes_what_a_link_leads_to(void **state)
+{
+	(void)state;
+	struct stat status;
+	char *text;
+	size_t size;
+	assert_int_equal(mkdir(in_folder("elsewhere"), 0700), 0);
+	assert_ok(io_write(in_folder("elsewhere/target"), OLD, strlen(OLD)));
+	assert_int_equal(symlink("elsewhere/target", in_folder("link")), 0);
+	assert_ok(io_writable(in_folder("link")));
+	assert_ok(io_write(in_folder("link"), "new", 3));
+	assert_int_equal(lstat(in_folder("link"), &status), 0);
+	assert_true(S_ISLNK(status.st_mode));
+	assert_ok(io_read(in_folder("elsewhere/target"), &text, &size));
+	assert_string_equal(text, "new");
+	free(text);
+	assert_int_equal(symlink("nowhere", in_folder("dangling")), 0);
+	assert_err(io_writable(in_folder("dangling")), ERR_USAGE, "cannot be written");
+	assert_err(io_write(in_folder("dangling"), "new", 3), ERR_USAGE, "cannot be written");
+	assert_false(io_exists(in_folder("nowhere")));
+	unlink(in_folder("link"));
+	unlink(in_folder("dangling"));
+	unlink(in_folder("elsewhere/target"));
+	rmdir(in_folder("elsewhere"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_and_reads_back),
 		cmocka_unit_test(writes_beside_the_program),
+		cmocka_unit_test(writes_what_a_link_leads_to),
 		cmocka_unit_test(takes_names_of_any_length),
 		cmocka_unit_test(an_interrupted_write_leaves_the_old_file),
 		cmocka_unit_test(a_first_write_that_fails_leaves_nothing),

@@ -347,8 +347,10 @@ static void test_damaged_cuts(void **state)
 		{ POSITION_HEAD "r,rope,none\n", "3 fields where there are 19" },
 		{ POSITION_HEAD "r,rope,none,1,recall,recall,x,1,64,64,1,3,0,8,5,9,0,0.5,by "
 				"hand\n", "its seed is 'x'" },
-		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n", "its positions is '0'" },
-		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n", "its accuracy is" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,0,5,9,0,0.5,by hand\n",
+		  "its positions is '0'" },
+		{ POSITION_HEAD "r,rope,none,1,recall,recall,1,1,64,64,1,3,0,8,5,9,0,1.5,by hand\n",
+		  "its accuracy is" },
 	};
 	one_run();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -452,7 +454,7 @@ static void test_terminal_notes(void **state)
 	for (int i = 0; i < 2; i++)
 		arrsetlen(c.panel[0].series[i].point, 0);
 	for (int i = 0; i < 6; i++)
-		arrput(c.panel[0].note, ((struct tick){ 2 * i, chart_text("m\u00fcthod %d, with=many(options=%d)", i, i) }));
+		arrput(c.panel[0].note, ((struct tick){ 2 * i, chart_text("m\u00fcthod %d, with=many(x=%d)", i, i) }));
 	terminal_chart(&c, &(struct terminal){ 40, false, false }, &b);
 	assert_non_null(strstr(b.data, "\nrecall\n"));
 	for (int i = 0; i < 6; i++)

@@ -172,7 +172,8 @@ static void test_page_of_what_is_unfinished(void **state)
 	need_gnuplot();
 	build("encoding = rope, alibi\nseed = 1, 2\nscaling = none\n");
 	char *run = make_run(0, "running", "a"), *html = page_of(folder);
-	assert_non_null(strstr(html, "Not complete: of 4 models finished 0, being trained or interrupted 1, not begun 3."));
+	assert_non_null(strstr(html, "Not complete: of 4 models finished 0, being trained or interrupted 1, not begun "
+				     "3."));
 	assert_non_null(strstr(html, "Which positional encoding keeps it working?"));
 	assert_non_null(strstr(html, "<td>-</td>"));
 	free(html);

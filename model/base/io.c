@@ -208,15 +208,20 @@ static bool replace_in_the_end(const char *path, const char *folder, const struc
 	return done;
 }
 
-struct err io_write_parts(const char *path, const struct io_part *part, int parts)
+/* Where a path that may be a link leads, in fresh memory: a link that was replaced would leave its target as it was,
+ * and /dev/stdout would be no link any more. NULL with errno. */
+static char *target_of(const char *path)
 {
 	struct stat status;
-	if (!stat(path, &status) && !S_ISREG(status.st_mode))
-		return not_a_file(path, "cannot be written", status.st_mode);
-	char *folder = folder_of(path);
+	return !lstat(path, &status) && S_ISLNK(status.st_mode) ? realpath(path, NULL) : strdup(path);
+}
+
+static struct err write_target(const char *path, const char *target, const struct io_part *part, int parts)
+{
+	char *folder = folder_of(target);
 	/* The folder is opened first, so that nearly all that can fail does so while the old content stands. */
 	int fd = seam_open(folder, O_RDONLY | O_DIRECTORY);
-	bool done = fd >= 0 && replace_in_the_end(path, folder, part, parts) && sync_folder(fd, folder);
+	bool done = fd >= 0 && replace_in_the_end(target, folder, part, parts) && sync_folder(fd, folder);
 	int error = errno;
 	if (fd >= 0 && !seam_close(fd, folder) && done) {
 		error = errno;
@@ -224,6 +229,19 @@ struct err io_write_parts(const char *path, const struct io_part *part, int part
 	}
 	free(folder);
 	return done ? OK : io_failure(error, path, "cannot be written");
+}
+
+struct err io_write_parts(const char *path, const struct io_part *part, int parts)
+{
+	struct stat status;
+	if (!stat(path, &status) && !S_ISREG(status.st_mode))
+		return not_a_file(path, "cannot be written", status.st_mode);
+	char *target = target_of(path);
+	if (!target)
+		return io_failure(errno, path, "cannot be written");
+	struct err e = write_target(path, target, part, parts);
+	free(target);
+	return e;
 }
 
 struct err io_writable(const char *path)
@@ -234,7 +252,11 @@ struct err io_writable(const char *path)
 		return not_a_file(path, "cannot be written", status.st_mode);
 	if (!there && (errno != ENOENT || !*path))
 		return io_failure(errno, path, "cannot be written");
-	char *folder = folder_of(path);
+	char *target = target_of(path);
+	if (!target)
+		return io_failure(errno, path, "cannot be written");
+	char *folder = folder_of(target);
+	free(target);
 	int fd = seam_open(folder, O_RDONLY | O_DIRECTORY);
 	bool reached = fd >= 0 && !access(folder, W_OK | X_OK);
 	int error = errno;

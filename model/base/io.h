@@ -43,7 +43,7 @@ struct err io_read(const char *path, char **data, size_t *size);
 
 /* Writes a whole file so that the path holds either its old content or all of the new one, whatever happens in
  * between: temporary file in the same folder, write, fsync, rename, fsync of the folder. The temporary file is removed
- * on any failure. */
+ * on any failure. Of a link what it leads to is written. */
 struct err io_write(const char *path, const void *data, size_t size);
 
 /* The same for a file that stands in several pieces, one after the other. */

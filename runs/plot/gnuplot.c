@@ -63,6 +63,9 @@ static struct err open_streams(const struct text_builder *script, struct streams
 			  "gnuplot: no temporary file for its script");
 }
 
+static const char broken[] =
+	"Does `gnuplot --version` work? Without gnuplot in PATH there are scripts and tables alone.";
+
 /* A group of its own, so that what it starts ends with it; signals as they were before the program caught them. */
 static struct err start(char *program, const struct streams *s, pid_t *pid)
 {
@@ -72,8 +75,7 @@ static struct err start(char *program, const struct streams *s, pid_t *pid)
 	sigset_t caught;
 	int error = posix_spawn_file_actions_init(&files);
 	if (error)
-		return err_system(error, "Does `gnuplot --version` work? Without gnuplot in PATH there are scripts and tables alone.",
-				  "%s: cannot be started", program);
+		return err_system(error, broken, "%s: cannot be started", program);
 	posix_spawnattr_init(&how);
 	sigemptyset(&caught);
 	sigaddset(&caught, SIGINT);
@@ -88,8 +90,7 @@ static struct err start(char *program, const struct streams *s, pid_t *pid)
 	error = posix_spawn(pid, program, &files, &how, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&how);
-	return error ? err_system(error, "Does `gnuplot --version` work? Without gnuplot in PATH there are scripts and tables alone.",
-				  "%s: cannot be started", program) : OK;
+	return error ? err_system(error, broken, "%s: cannot be started", program) : OK;
 }
 
 /* Waits for its end, and brings it about where it takes too long or the program is to stop. */
@@ -131,7 +132,7 @@ static void complaint(FILE *f, char *line, size_t size)
 
 static struct err judge(int status, FILE *f)
 {
-	static const char hint[] = "`ropewalk plot` leaves the script: `gnuplot NAME.gp` beside the pictures says more.";
+	static const char hint[] = "`ropewalk plot` leaves the script: `gnuplot NAME.gp` beside pictures says more.";
 	char line[256];
 	complaint(f, line, sizeof line);
 	if (WIFSIGNALED(status))

@@ -145,7 +145,8 @@ static void add_row(const struct canvas *v, const struct panel *p, int row, stru
 	const struct spot *spot = &v->spot[row * v->columns];
 	while (last && !spot[last - 1].mark)
 		last--;
-	text_add(b, "%*.*s %s", SCALE - 2, SCALE - 2, tick_of_row(&p->y, row, v->rows), v->terminal->unicode ? "\u2502" : "|");
+	text_add(b, "%*.*s %s", SCALE - 2, SCALE - 2, tick_of_row(&p->y, row, v->rows),
+		 v->terminal->unicode ? "\u2502" : "|");
 	for (int i = 0; i < last; i++)
 		add_mark(v->terminal, &spot[i], b);
 	text_add(b, "\n");

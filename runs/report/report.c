@@ -35,7 +35,8 @@ static const struct {
 	const char *term, *text;
 } terms[] = {
 	{ "Colours and *",
-	  "Blue is near the floor (where none is known, near certainty), orange near chance. An asterisk marks all rows of a column that cannot be told from "
+	  "Blue is near the floor (where none is known, near certainty), orange near chance. An asterisk marks all "
+	  "rows of a column that cannot be told from "
 	  "its best." },
 	{ "Below the rule",
 	  "References: what does not beat the window gains nothing from the longer sequence; the others need no model "

@@ -71,7 +71,8 @@ static void progress_item(const struct results *r, struct text_builder *b)
 	if (count[CELL_FINISHED] == models)
 		text_add(&text, "%d model%s trained and finished.", models, models > 1 ? "s were" : " was");
 	else
-		text_add(&text, "Not complete: of %d model%s finished %d", models, models > 1 ? "s" : "", count[CELL_FINISHED]);
+		text_add(&text, "Not complete: of %d model%s finished %d", models, models > 1 ? "s" : "",
+			 count[CELL_FINISHED]);
 	if (count[CELL_UNFINISHED])
 		text_add(&text, ", being trained or interrupted %d", count[CELL_UNFINISHED]);
 	if (count[CELL_DIVERGED])
@@ -95,13 +96,14 @@ static void floor_item(const struct results *r, struct text_builder *b)
 	if (!known)
 		return;
 	if (reached)
-		text_add(&text, "At the trained length %d of %d model%s as well as is possible (perplexity within %g times "
-				"the floor).%s", reached, known, known > 1 ? "s do" : " does", FLOOR_REACHED,
+		text_add(&text, "At the trained length %d of %d model%s as well as is possible (perplexity within %g "
+				"times the floor).%s", reached, known, known > 1 ? "s do" : " does", FLOOR_REACHED,
 			 reached < known ? " The others have not learned the task: their rows say nothing about length."
 					 : "");
 	else
-		text_add(&text, "Nothing has learned the task: at the trained length no model comes within %g times the best "
-				"possible perplexity, the floor. What follows says nothing about length.", FLOOR_REACHED);
+		text_add(&text, "Nothing has learned the task: at the trained length no model comes within %g times "
+				"the best possible perplexity, the floor. What follows says nothing about length.",
+			 FLOOR_REACHED);
 	item(&text, b);
 }
 

@@ -27,8 +27,8 @@ struct print_study {
  * stderr. CSV has one header, JSON one array of studies. */
 struct err print_studies(const struct print_study *study, int count, const struct print_options *o);
 
-/* Every table of a study in order: of each group, usable lengths, and what comes of the sections of claims. `against` is
- * a row or "". The sheet is freed behind `take`. */
+/* Every table of a study in order: of each group, usable lengths, and what comes of the sections of claims. `against`
+ * is a row or "". The sheet is freed behind `take`. */
 typedef void (*take_sheet)(const struct sheet *s, void *to);
 struct err print_each_sheet(const struct results *r, const char *against, take_sheet take, void *to);
 
