@@ -129,21 +129,24 @@ static double nll_sum(const struct measure_row *m)
 	return m->row.cell.nll * (double)m->row.cell.scored;
 }
 
-/* One temperature; near and far are the first group, it and the others all. */
+/* Of all groups, with one temperature; near and far are the first group, it and the others all. */
 static bool adds_up(const struct measure_row *const *row, int groups)
 {
-	const struct measure_row *all = row[groups - 1];
-	double parts = nll_sum(row[1]) + nll_sum(row[2]), sum = nll_sum(row[0]);
-	int64_t scored = row[0]->row.cell.scored;
+	const struct measure_row *first = row[0], *near = row[1], *far = row[2], *all = row[groups - 1];
+	if (!first || !near || !far || !all)
+		return false;
+	double sum = nll_sum(first);
+	int64_t scored = first->row.cell.scored;
 	for (int g = 0; g < groups; g++)
-		if (row[g]->temperature != all->temperature)
+		if (!row[g] || row[g]->temperature != all->temperature)
 			return false;
 	for (int g = 3; g < groups - 1; g++) {
 		scored += row[g]->row.cell.scored;
 		sum += nll_sum(row[g]);
 	}
-	return row[1]->row.cell.scored + row[2]->row.cell.scored == row[0]->row.cell.scored &&
-	       scored == all->row.cell.scored && same_number(parts, nll_sum(row[0])) && same_number(sum, nll_sum(all));
+	return near->row.cell.scored + far->row.cell.scored == first->row.cell.scored &&
+	       scored == all->row.cell.scored && same_number(nll_sum(near) + nll_sum(far), nll_sum(first)) &&
+	       same_number(sum, nll_sum(all));
 }
 
 bool table_has_calibration(const struct table *t, int length)
@@ -151,7 +154,6 @@ bool table_has_calibration(const struct table *t, int length)
 	const char *name[EVAL_GROUPS];
 	const struct measure_row *row[EVAL_GROUPS] = { 0 }, *m = t->measure[MEASURE_CALIBRATION];
 	int groups = groups_of(t, name), rows = 0;
-	bool whole = true;
 	for (ptrdiff_t i = 0; i < arrlen(m); i++) {
 		if (!table_wants(t, &m[i].row, length))
 			continue;
@@ -159,9 +161,7 @@ bool table_has_calibration(const struct table *t, int length)
 		for (int g = 0; g < groups; g++)
 			row[g] = strcmp(name[g], m[i].row.group) ? row[g] : &m[i];
 	}
-	for (int g = 0; g < groups; g++)
-		whole = whole && row[g];
-	return whole && rows == groups && adds_up(row, groups);
+	return rows == groups && adds_up(row, groups);
 }
 
 /* Takes the rows of this length out, and returns where new ones belong: behind those of lesser lengths. */
