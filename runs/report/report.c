@@ -174,22 +174,23 @@ static struct err add_notes(const struct page *p)
 	return OK;
 }
 
-static void add_file(const struct page *p, const char *name)
+static struct err add_file(const struct page *p, const char *name)
 {
-	char *path = io_join(p->subject->folder, name), *text;
+	char *path = io_join(p->subject->folder, name), *text = NULL;
 	size_t size;
-	if (io_exists(path) && !io_read(path, &text, &size).code) {
+	struct err e = io_exists(path) ? io_read(path, &text, &size) : OK;
+	if (!e.code && text)
 		html_element(p->b, "pre", text);
-		free(text);
-	}
+	free(text);
 	free(path);
+	return e;
 }
 
 static struct err add_configuration(const struct page *p)
 {
 	html_element(p->b, "p", p->subject->run ? "The options of its training:" : "The study file, by which it can "
 										   "be run again:");
-	add_file(p, p->subject->run ? RUN_CONFIG : STUDY_FILE);
+	TRY(add_file(p, p->subject->run ? RUN_CONFIG : STUDY_FILE));
 	html_element(p->b, "p", "The command line that last worked on it:");
 	html_element(p->b, "pre", study_folder_command(p->subject->folder));
 	return OK;
