@@ -217,8 +217,8 @@ static const char *const reading[] = {
 	"link: what the right tokens themselves give the token before them. A value knows its key by the link, made "
 	"in a lower layer, and a query finds the value by it, in a higher one (the match): so look for right in the "
 	"last layers and for link below; the last layer has none, as nobody reads what its right tokens gather.",
-	"nats: entropy of attention; exp of it is the number of keys it is as if spread over. sd/peak: standard "
-	"deviation of a row's logits over the keys it sees / their maximum less their mean.",
+	("nats: entropy of attention; exp of it is the number of keys it is as if spread over. sd/peak: standard "
+	 "deviation of a row's logits over the keys it sees / their maximum less their mean."),
 };
 
 static void add_thresholds(struct text_builder *lines)
