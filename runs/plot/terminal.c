@@ -243,6 +243,7 @@ void terminal_print(const struct chart *c)
 	struct terminal t = terminal_of_stdout();
 	struct text_builder b = { 0 };
 	terminal_chart(c, &t, &b);
-	fputs(b.data, stdout);
+	if (b.data)
+		fputs(b.data, stdout);
 	text_builder_free(&b);
 }
