@@ -88,4 +88,17 @@ static void read_back(void)
 	assert_ok(results_read(folder, &study, &grid, &results));
 }
 
+/* Two seeds, two scalings, two lengths; the second seed, which this commit trained, lacks ntk. */
+static inline void two_seeds(const char *commit)
+{
+	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
+	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", commit);
+	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
+	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
+	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
+	free(first);
+	free(second);
+	read_back();
+}
+
 #endif

@@ -1,4 +1,5 @@
 #include "tests/program.h"
+#include "tests/records_case.h"
 #include "tests/support.h"
 
 #include "model/base/blas.h"
@@ -29,39 +30,6 @@ static int start(void **state)
 	program_works("train " SMALL "--out=nope --steps=0 --encoding=nope");
 	program_works("train " SMALL "--out=learned --steps=0 --encoding=rope(learned=on)");
 	return 0;
-}
-
-static char *output(const char *line)
-{
-	struct program_run r = program_run(line);
-	if (r.code)
-		fail_msg("%s: exit %d: %s", line, r.code, r.err);
-	char *out = strdup(r.out);
-	program_run_free(&r);
-	return out;
-}
-
-static void has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
-}
-
-static int count(const char *text, const char *part)
-{
-	int found = 0;
-	for (; (text = strstr(text, part)); text++)
-		found++;
-	return found;
-}
-
-static json_t *records(const char *line)
-{
-	char *text = output(line);
-	json_t *all = json_loads(text, 0, NULL);
-	assert_true(json_is_array(all));
-	free(text);
-	return all;
 }
 
 static bool fits(const json_t *record, const char *name, const char *value)

@@ -69,19 +69,6 @@ static void test_axes(void **state)
 	arrfree(a.tick);
 }
 
-/* Two seeds, two scalings, two lengths; the second seed lacks ntk. */
-static void two_seeds(void)
-{
-	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
-	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "a");
-	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
-	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
-	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
-	free(first);
-	free(second);
-	read_back();
-}
-
 static const struct picture *picture_named(const char *name)
 {
 	for (int i = 0; picture_at(i); i++)
@@ -104,7 +91,7 @@ static void test_perplexity(void **state)
 {
 	(void)state;
 	struct chart c;
-	two_seeds();
+	two_seeds("a");
 	assert_ok(picture_make(picture_named("perplexity"), &results, &c));
 	assert_int_equal(arrlen(c.panel), 2);
 	const struct panel *p = &c.panel[0];
@@ -195,7 +182,7 @@ static void test_seeds(void **state)
 {
 	(void)state;
 	struct chart c;
-	two_seeds();
+	two_seeds("a");
 	assert_ok(picture_make(picture_named("seeds"), &results, &c));
 	assert_int_equal(arrlen(c.panel), 2);
 	const struct series *s = series_named(&c.panel[0], "4x");
@@ -621,7 +608,7 @@ static void test_images_of_their_tables(void **state)
 	(void)state;
 	struct plotted done;
 	struct text_builder program = { 0 };
-	two_seeds();
+	two_seeds("a");
 	text_add(&program, "#!/bin/sh\nprintf x >>%s/calls\necho '<?xml image </svg>'\n", folder);
 	fake_gnuplot(program.data);
 	draw(&done);
@@ -699,7 +686,7 @@ static void test_run(void **state)
 {
 	(void)state;
 	struct subject s;
-	two_seeds();
+	two_seeds("a");
 	char *run = io_join(folder, grid.cell[0].name);
 	assert_ok(subject_open(run, &s));
 	assert_true(s.run);
@@ -769,7 +756,7 @@ static void test_images_that_fail(void **state)
 	static const char *const program[] = { "#!/bin/sh\nexit 3\n", "#!/bin/sh\necho '<?xml half'\n",
 					       "#!/bin/sh\necho '</svg>'\n" };
 	bool wanted[PICTURES];
-	two_seeds();
+	two_seeds("a");
 	assert_ok(pictures_pick("perplexity", wanted));
 	const struct plot_job job = { &results, folder, wanted, PICTURE_SVG };
 	for (size_t i = 0; i < sizeof program / sizeof *program; i++) {
@@ -792,7 +779,7 @@ static void test_pictures_that_are_no_more(void **state)
 	(void)state;
 	struct plotted done;
 	bool wanted[PICTURES];
-	two_seeds();
+	two_seeds("a");
 	fake_gnuplot(NULL);
 	assert_ok(pictures_pick("by_position,recall_grid", wanted));
 	const struct plot_job job = { &results, folder, wanted, PICTURE_SVG };

@@ -112,18 +112,6 @@ static char *page_of(const char *path)
 	return b.data;
 }
 
-static void two_seeds(void)
-{
-	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
-	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "b");
-	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
-	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
-	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
-	free(first);
-	free(second);
-	read_back();
-}
-
 static void need_gnuplot(void)
 {
 	if (!gnuplot_there())
@@ -134,7 +122,7 @@ static void test_page(void **state)
 {
 	(void)state;
 	need_gnuplot();
-	two_seeds();
+	two_seeds("b");
 	char *html = page_of(folder);
 	assert_non_null(strstr(html, "<th scope=\"row\">ntk</th><td class=\"h0\">1.00 / 100<br/><small>1 of 2 "
 				     "seeds</small></td>"));
@@ -158,7 +146,7 @@ static void test_page_of_a_run(void **state)
 {
 	(void)state;
 	need_gnuplot();
-	two_seeds();
+	two_seeds("b");
 	char *run = io_join(folder, grid.cell[0].name), *html = page_of(run);
 	assert_non_null(strstr(html, "<h1>Run seed-1-"));
 	assert_non_null(strstr(html, "train_length = 64"));
@@ -203,7 +191,7 @@ static void test_page_without_gnuplot(void **state)
 {
 	(void)state;
 	char *path = strdup(getenv("PATH"));
-	two_seeds();
+	two_seeds("b");
 	setenv("PATH", "/nowhere", 1);
 	char *html = page_of(folder);
 	setenv("PATH", path, 1);
@@ -276,7 +264,7 @@ static void test_redrawn(void **state)
 	bool wanted[PICTURES];
 	struct text_builder line = { 0 };
 	need_gnuplot();
-	two_seeds();
+	two_seeds("b");
 	char *to = io_join(folder, "it's pictures");
 	const struct plot_job job = { &results, to, wanted, PICTURE_SVG };
 	assert_ok(pictures_pick("", wanted));
@@ -296,7 +284,7 @@ static void test_formats(void **state)
 	(void)state;
 	static const char *const begins[] = { "<?xml", "\x89PNG", "%PDF" };
 	need_gnuplot();
-	two_seeds();
+	two_seeds("b");
 	for (int format = 0; format < 3; format++) {
 		struct chart c;
 		char *image;

@@ -7,19 +7,6 @@
 
 #include "tests/study_case.h"
 
-/* Two seeds, two scalings, two lengths; the second seed lacks ntk. */
-static void two_seeds(void)
-{
-	build("seed = 1, 2\nscaling = none, ntk\nmultiples = 1, 4\nsequences = 3\n");
-	char *first = make_run(0, "finished", "a"), *second = make_run(1, "finished", "a");
-	write_rows(first, 0, 0, (const double[][2]){ { 1, 1 }, { 9, 0.6 } });
-	write_rows(first, 0, 1, (const double[][2]){ { 1, 1 }, { 2, 0.9 } });
-	write_rows(second, 1, 0, (const double[][2]){ { 1.21, 0.98 }, { 4, 0.7 } });
-	free(first);
-	free(second);
-	read_back();
-}
-
 static void test_numbers(void **state)
 {
 	(void)state;
@@ -60,7 +47,7 @@ static void test_wrap(void **state)
 static void test_summary(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	struct summary s = results_summary(&results, 0, 0, 4, "recall");
 	assert_int_equal(s.state, SUMMARY_FOUND);
 	assert_int_equal(s.seeds, 2);
@@ -81,7 +68,7 @@ static void test_summary(void **state)
 static void test_rows_of_other_evaluations(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	results_free(&results);
 	grid_free(&grid);
 	study_free(&study);
@@ -93,7 +80,7 @@ static void test_rows_of_other_evaluations(void **state)
 static void test_reached_and_order(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	struct reached n = results_reached(&results, 0);
 	assert_int_equal(n.seeds, 2);
 	assert_int_equal(n.known, 2);
@@ -123,7 +110,7 @@ static char *table_of(const char *group)
 static void test_text(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	char *text = table_of("recall");
 	static const char wanted[] =
 		"recall: perplexity / accuracy in %; (least - greatest perplexity over seeds)\n"
@@ -189,7 +176,7 @@ static void test_unknown_floor(void **state)
 static void test_chance(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	const struct cell *c = &grid.cell[0];
 	struct chance_request q = { .task = &c->config.data.task, .train_length = 64, .length = 64, .sequences = 20,
 				    .eval_seed = 1 };
@@ -270,7 +257,7 @@ static void read_long(struct csv *csv)
 static void test_csv(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	struct csv csv;
 	read_long(&csv);
 	int methods = 0;
@@ -429,7 +416,7 @@ static void test_notes_of_rules(void **state)
 static void test_damaged(void **state)
 {
 	(void)state;
-	two_seeds();
+	two_seeds("a");
 	char *path = io_join(folder, grid.cell[1].name), *csv = run_folder_csv(path, &grid.cell[1].config.eval, "none", false);
 	assert_ok(io_append(csv, "what\n", 5));
 	results_free(&results);
