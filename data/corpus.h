@@ -66,4 +66,7 @@ size_t corpus_window(const struct corpus *c, uint64_t seed, enum stream stream, 
 #define CORPUS_ORDERS 3
 double corpus_follow(const struct corpus *c, const int32_t *before, int order, int32_t token);
 
+/* The hook `floor` of such tasks: NaN, nobody knows. */
+double corpus_floor(const struct method *task, int length, int group);
+
 #endif

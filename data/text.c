@@ -1,7 +1,5 @@
 #include "data/corpus.h"
 
-#include <math.h>
-
 /* The bytes of a file. A sequence is a window of it, and every target the next byte, the last one's being the byte
  * after the window. With bos=each, BOS stands first in place of the window's first byte, so that the targets are the
  * same. */
@@ -122,13 +120,6 @@ static const struct task_reference references[] = {
 	{ 0 },
 };
 
-/* Nobody knows. */
-static double text_floor(const struct method *task, int length, int group)
-{
-	(void)task, (void)length, (void)group;
-	return NAN;
-}
-
 const struct task task_text = {
 	.entry = { .name = "text", .help = "the bytes of a file: the next byte", .options = options },
 	.groups = { [GROUP_BYTES] = "bytes" },
@@ -138,6 +129,6 @@ const struct task task_text = {
 	.check = text_check,
 	.make = text_make,
 	.solve = text_solve,
-	.floor = text_floor,
+	.floor = corpus_floor,
 	.opening = text_opening,
 };

@@ -92,13 +92,6 @@ static const struct task_reference references[] = {
 	{ 0 },
 };
 
-/* Nobody knows. */
-static double tokens_floor(const struct method *task, int length, int group)
-{
-	(void)task, (void)length, (void)group;
-	return NAN;
-}
-
 const struct task task_tokens = {
 	.entry = { .name = "tokens", .help = "the tokens of a file: the next token", .options = options },
 	.groups = { [GROUP_TOKENS] = "tokens" },
@@ -107,5 +100,5 @@ const struct task task_tokens = {
 	.check = tokens_check,
 	.make = tokens_make,
 	.solve = tokens_solve,
-	.floor = tokens_floor,
+	.floor = corpus_floor,
 };
