@@ -16,6 +16,8 @@
 #define SPINCOUNT "GOMP_SPINCOUNT=2000"
 /* Products run on our threads, one each; BLAS's own would only take memory. */
 #define ONE_THREAD "OPENBLAS_NUM_THREADS=1"
+/* Which kernels the library takes. */
+#define CORETYPE "OPENBLAS_CORETYPE"
 
 /* The C library's getenv may not know the environment yet. */
 static const char *value_of(char **envp, const char *name)
@@ -38,14 +40,22 @@ static bool one_thread(char **envp)
 	return threads && !strcmp(threads, "1");
 }
 
+/* Known once the library has been initialised: then the program starts a third time, on processors that are newer than
+ * the library. */
+static const char *core_wanted(char **envp)
+{
+	return value_of(envp, CORETYPE) ? NULL : blas_core_wanted();
+}
+
 /* Returns only where that fails. */
 static void start_once_more(const char *path, char **argv, char **envp)
 {
-	static char spincount[] = SPINCOUNT, threads[] = ONE_THREAD;
+	static char spincount[] = SPINCOUNT, threads[] = ONE_THREAD, coretype[64];
+	const char *core = core_wanted(envp);
 	size_t count = 0, kept = 0;
 	while (envp[count])
 		count++;
-	char **told = malloc((count + 3) * sizeof *told);
+	char **told = malloc((count + 4) * sizeof *told);
 	if (!told)
 		return;
 	for (size_t i = 0; i < count; i++)
@@ -54,6 +64,10 @@ static void start_once_more(const char *path, char **argv, char **envp)
 	told[kept++] = threads;
 	if (!waiting_told(envp))
 		told[kept++] = spincount;
+	if (core) {
+		snprintf(coretype, sizeof coretype, CORETYPE "=%s", core);
+		told[kept++] = coretype;
+	}
 	told[kept] = NULL;
 	execve(path, argv, told);
 	free(told);
@@ -61,7 +75,7 @@ static void start_once_more(const char *path, char **argv, char **envp)
 
 struct err loading_prepare(char **argv, char **envp)
 {
-	if (!one_thread(envp) || !waiting_told(envp)) {
+	if (!one_thread(envp) || !waiting_told(envp) || core_wanted(envp)) {
 		const char *path = executable_started();
 		if (path)
 			start_once_more(path, argv, envp);

@@ -79,10 +79,33 @@ static void test_keeps_its_name(void **state)
 }
 #endif
 
+#ifdef __x86_64__
+/* A library that is older than the processor would take kernels without AVX, which are slower by half or more; what the
+ * environment says is obeyed. */
+static void test_kernels_of_the_processor(void **state)
+{
+	(void)state;
+	struct program_run r = program_run_shell("unset OPENBLAS_CORETYPE; ropewalk --version");
+	assert_int_equal(r.code, 0);
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && strstr(r.out, "core Prescott"))
+		fail_msg("this processor has AVX2, but:\n%s", r.out);
+	program_run_free(&r);
+	/* A library built for one processor has no others. */
+	r = program_run_shell("OPENBLAS_CORETYPE=Haswell ropewalk --version");
+	bool chooses = strstr(r.out, "core Haswell");
+	program_run_free(&r);
+	if (chooses && __builtin_cpu_supports("avx2"))
+		prints("OPENBLAS_CORETYPE=Prescott ropewalk --version", "core Prescott");
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ways_to_start),
+#ifdef __x86_64__
+		cmocka_unit_test(test_kernels_of_the_processor),
+#endif
 #ifdef __linux__
 		cmocka_unit_test(test_by_its_loader),
 		cmocka_unit_test(test_keeps_its_name),

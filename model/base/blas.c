@@ -85,6 +85,23 @@ struct blas_report blas_report(void)
 	return r;
 }
 
+const char *blas_core_wanted(void)
+{
+#ifdef __x86_64__
+	/* All processors with AVX2 are newer than Prescott. */
+	if (strcmp(openblas_get_corename(), "Prescott") || !__builtin_cpu_supports("avx2") ||
+	    !__builtin_cpu_supports("fma"))
+		return NULL;
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+			       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+			       __builtin_cpu_supports("avx512vl") ?
+		       "SkylakeX" :
+		       "Haswell";
+#else
+	return NULL;
+#endif
+}
+
 static const char *const product_name[] = { "A B^T", "A B", "A^T B" };
 
 enum { KINDS = 3, SOURCES = 2, SELF_TEST_SIDE = 160, SELF_TEST_ROOM = SELF_TEST_SIDE * SELF_TEST_SIDE };
