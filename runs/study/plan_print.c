@@ -21,6 +21,18 @@ static void print_head(const struct plan *plan, const struct totals *t, FILE *to
 	fprintf(to, "\n");
 }
 
+/* Names of rows that lead to the same model, as a variant does whose options the command line has set. */
+static void print_aliases(const struct grid *g, FILE *to)
+{
+	for (int i = 0; i < arrlen(g->alias); i++)
+		for (int j = 0; j < arrlen(g->cell); j++)
+			if (g->cell[j].group == g->alias[i].group) {
+				fprintf(to, "  %s: the same models as %s, which stand in the tables\n", g->alias[i].label,
+					g->cell[j].label);
+				break;
+			}
+}
+
 static void print_warnings(const struct plan *plan, const struct totals *t, FILE *to)
 {
 	for (int i = 0; i < arrlen(plan->cell); i++) {
@@ -58,6 +70,7 @@ void plan_print(const struct plan *plan, bool cells, FILE *to)
 	char memory[32], disk[32];
 	struct totals t = plan_totals(plan);
 	print_head(plan, &t, to);
+	print_aliases(plan->job->grid, to);
 	fprintf(to, "  training: %zu parameters at most, %s, %" PRId64 " tokens\n", t.parameters,
 		memory_text(t.bytes, memory), t.train_tokens);
 	if (t.adopting)
