@@ -43,9 +43,9 @@ struct err blas_start(int threads);
  * Its variables in the environment, or NULL: OPENBLAS_NUM_THREADS, OMP_NUM_THREADS. */
 size_t blas_loading_bytes(const char *openblas_threads, const char *omp_threads);
 
-/* The kernels that OPENBLAS_CORETYPE should name, where the library does not know this processor and took those that every
- * one of its kind can run, without AVX: "Haswell" (AVX2), "SkylakeX" (AVX-512). NULL where it knows it, and as long as
- * the library is not initialised. */
+/* The kernels that OPENBLAS_CORETYPE should name, where the library does not know this processor and took those that
+ * any can run, without AVX: "Haswell" (AVX2), "SkylakeX" (AVX-512). NULL where it knows it, and as long as the library
+ * is not initialised. */
 const char *blas_core_wanted(void);
 
 /* What computes here, for records: library and version, processor core the kernels are made for, threading flavour, and
